@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The one option table. From a row follow: parsing on the command line, the key in suite.json and in a CELL (the long name
+ * with _ for -), its check, its default, short and long help, the man page and shell completion. A flag enters the product
+ * by one row here, whatever room reads it. */
+#ifndef CCT_BASE_OPTION_H
+#define CCT_BASE_OPTION_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+
+enum cct_command { /* bits: which commands take an option */
+  CCT_DOCTOR = 1 << 0,
+  CCT_RUN = 1 << 1,
+  CCT_PROBE = 1 << 2,
+  CCT_PROFILE = 1 << 3,
+  CCT_COLL = 1 << 4,
+  CCT_TUNE = 1 << 5,
+  CCT_PLAN = 1 << 6,
+  CCT_REPORT = 1 << 7,
+  CCT_SHOW = 1 << 8,
+  CCT_CHECK = 1 << 9,
+  CCT_VERSION_COMMAND = 1 << 10,
+  CCT_MEASURES = CCT_RUN | CCT_PROBE | CCT_COLL | CCT_TUNE, /* what starts blocks */
+  CCT_ANY = (1 << 11) - 1,
+};
+
+enum cct_option_kind {
+  CCT_KIND_FLAG,  /* present or not: i is 0 or 1 */
+  CCT_KIND_I64,   /* i, within min..max */
+  CCT_KIND_F64,   /* f, within min..max */
+  CCT_KIND_BYTES, /* i, with K M G suffixes on the command line, a number in JSON */
+  CCT_KIND_TEXT,  /* s */
+  CCT_KIND_WORD,  /* s, one of the words in `argument`, separated by | */
+};
+
+enum cct_option_scope {
+  CCT_SCOPE_COMMAND, /* steers the command */
+  CCT_SCOPE_CELL,    /* a CELL key: part of what is compared; lists multiply out */
+};
+
+#define CCT_STEPS (CCT_RUN | CCT_PLAN)
+/* X(ID, long name, letter or 0, kind, min, max, default or NULL, argument, commands, scope, help) */
+#define CCT_OPTIONS(X)                                                                                                 \
+  X(OUTPUT, "output", 'o', TEXT, 0, 0, NULL, "DIR", CCT_ANY & ~(CCT_SHOW | CCT_CHECK), COMMAND,                        \
+    "where the results go")                                                                                            \
+  X(MODEL, "model", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_STEPS, CELL,                                                 \
+    "a preset of data/models or a Hugging Face config.json")                                                           \
+  X(WORKLOAD, "workload", 0, WORD, 0, 0, NULL, "train|prefill|decode|serve", CCT_STEPS, CELL, "the step to perform")   \
+  X(LAYOUT, "layout", 0, TEXT, 0, 0, NULL, "tp=N,ep=N,dp=N", 0, CELL, "how the model is spread")                       \
+  X(LAYOUTS, "layouts", 0, TEXT, 0, 0, NULL, "L[/L..]|all", CCT_STEPS, COMMAND,                                        \
+    "layouts such as tp=8 or tp=2,ep=8,dp=4, separated by /, or every legal one")                                      \
+  X(PROGRAM, "program", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN, CELL,                                                    \
+    "a step program as --dry-run --json prints it, instead of model and workload")                                     \
+  X(NP, "np", 0, I64, 1, 65536, NULL, "N", CCT_STEPS | CCT_TUNE | CCT_PROBE, CELL, "ranks")                            \
+  X(BATCH, "batch", 0, I64, 1, 1 << 20, "8", "B", CCT_STEPS, CELL, "sequences a decode step works on, per data-parallel rank") \
+  X(INPUT_LEN, "input-len", 0, I64, 1, 1 << 24, "1024", "I", CCT_STEPS, CELL, "prompt tokens a request")               \
+  X(OUTPUT_LEN, "output-len", 0, I64, 1, 1 << 24, "1024", "O", CCT_STEPS, CELL, "generated tokens a request")          \
+  X(CONCURRENCY, "concurrency", 0, I64, 1, 1 << 20, "32", "C", CCT_STEPS, CELL, "requests at once (serve)")            \
+  X(SEQ_LEN, "seq-len", 0, I64, 1, 1 << 24, "4096", "S", CCT_STEPS, CELL, "tokens a training sequence")                \
+  X(MICRO_BATCH, "micro-batch", 0, I64, 1, 1 << 16, "1", "K", CCT_STEPS, CELL, "sequences a micro-batch (train)")      \
+  X(ACCUMULATION, "accumulation", 0, I64, 1, 1 << 16, "1", "K", CCT_STEPS, CELL, "micro-batches a training step")      \
+  X(GRAPH, "graph", 0, WORD, 0, 0, NULL, "none|piecewise|full", CCT_STEPS, CELL,                                       \
+    "CUDA graph coverage (default: full for decode and serve, none otherwise)")                                        \
+  X(WEIGHTS, "weights", 0, WORD, 0, 0, NULL, "bf16|fp8|nvfp4", CCT_STEPS, CELL, "weight type (default: the model's)")  \
+  X(LAYERS, "layers", 0, I64, 1, 4096, NULL, "N", CCT_STEPS, CELL, "only the first N layers (label scaled)")           \
+  X(DISPATCH, "dispatch", 0, WORD, 0, 0, NULL, "per-expert|per-rank|allgather", CCT_STEPS, CELL,                       \
+    "expert dispatch (default: per-rank in serving, per-expert in training)")                                          \
+  X(ROUTING, "routing", 0, WORD, 0, 0, "padded", "host|padded", CCT_STEPS, CELL,                                       \
+    "who knows the expert counts: read back to the host, or padded to capacity")                                       \
+  X(SKEW, "skew", 0, TEXT, 0, 0, "uniform", "uniform|zipf:S|FILE", CCT_STEPS, CELL, "how tokens choose experts")       \
+  X(ALLREDUCE, "allreduce", 0, WORD, 0, 0, "nccl", "nccl|oneshot|twoshot", CCT_STEPS, CELL, "who performs TP all-reduces") \
+  X(OPTIMIZER, "optimizer", 0, WORD, 0, 0, "adam", "adam|adam-zero1", CCT_STEPS, CELL,                                 \
+    "optimizer state: 16 bytes a parameter, or sharded over dp")                                                       \
+  X(RECOMPUTE, "recompute", 0, WORD, 0, 0, "none", "none|selective|full", CCT_STEPS, CELL, "activation recomputation") \
+  X(SCALE, "scale", 0, I64, 1, 1 << 20, "1", "K", CCT_RUN, CELL, "host backend: divide every size by K (label scaled)") \
+  X(BACKEND, "backend", 0, WORD, 0, 0, "auto", "auto|cuda|host|sim", CCT_MEASURES, COMMAND, "what performs the step")  \
+  X(CONDITION, "condition", 0, TEXT, 0, 0, NULL, "C[,C..]", CCT_MEASURES, COMMAND,                                     \
+    "arms: off, on, tee, stripped, emulated:PROFILE")                                                                  \
+  X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN, COMMAND, "compare a factor other than the condition") \
+  X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_RUN | CCT_PLAN, COMMAND,                            \
+    "the machine that sim plays, the profile that plan prices")                                                        \
+  X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms")                       \
+  X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND, "samples a cell and block")              \
+  X(WARMUP, "warmup", 0, I64, 0, 1000000, "5", "W", CCT_MEASURES, COMMAND, "untimed samples before them")              \
+  X(SEED, "seed", 0, I64, 0, INT64_MAX, "1", "X", CCT_MEASURES | CCT_PLAN | CCT_REPORT, COMMAND, "seed of every draw") \
+  X(DEADLINE, "deadline", 0, I64, 1, 1 << 30, "600", "S", CCT_MEASURES, COMMAND, "seconds without progress before a block is ended") \
+  X(LAUNCHER, "launcher", 0, TEXT, 0, 0, NULL, "'CMD {np}'", CCT_MEASURES, COMMAND,                                    \
+    "how ranks are started (default: mpirun -np {np})")                                                                \
+  X(PROCS, "procs", 0, I64, 1, 4096, NULL, "P", CCT_MEASURES, COMMAND, "processes that share the simulated ranks (default: up to 8)") \
+  X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN, COMMAND, "sim: multiply times by drawn factors (tests)")     \
+  X(SHARED_GPU, "shared-gpu", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "several ranks on one GPU: functional only") \
+  X(DRY_RUN, "dry-run", 'n', FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "print the step program and its totals; run nothing") \
+  X(RESUME, "resume", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "finish an interrupted run")                   \
+  X(APPEND, "append", 0, FLAG, 0, 0, NULL, NULL, CCT_RUN | CCT_PROBE | CCT_COLL, COMMAND, "add this boot to a run")    \
+  X(SWEEP, "sweep", 0, TEXT, 0, 0, NULL, "FLAG=V,V..", CCT_PLAN, COMMAND, "plan over several values of one flag")      \
+  X(ASSUME, "assume", 0, TEXT, 0, 0, NULL, "KEY=VALUE", CCT_STEPS, COMMAND, "state what an unmodelled model key means") \
+  X(PRICE, "price", 0, F64, 0, 1e9, NULL, "MONEY", CCT_PLAN, COMMAND, "price of one GPU hour")                         \
+  X(SLO, "slo", 0, TEXT, 0, 0, NULL, "tpot=50ms", CCT_PLAN, COMMAND, "latency a token must keep")                      \
+  X(ALLOW, "allow", 0, TEXT, 0, 0, NULL, "FACT[,FACT..]", CCT_REPORT, COMMAND, "compare although these facts differ (stamped on every page)") \
+  X(BEFORE_RUN, "before-run", 0, FLAG, 0, 0, NULL, NULL, CCT_DOCTOR, COMMAND, "is this machine fresh enough to be measured") \
+  X(FIXTURE, "fixture", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND, "judge a recorded machine instead of this one") \
+  X(RULES, "rules", 0, TEXT, 0, 0, NULL, "FILE", CCT_TUNE, COMMAND, "where the tuner rules go")                        \
+  X(JSON, "json", 0, FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "one JSON document on stdout")                          \
+  X(QUIET, "quiet", 'q', FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "errors and results only")                          \
+  X(HELP, "help", 'h', FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "help; -h is short, --help is full")
+
+enum cct_option_id {
+#define CCT_OPTION_ENUM(id, ...) CCT_OPT_##id,
+  CCT_OPTIONS(CCT_OPTION_ENUM)
+#undef CCT_OPTION_ENUM
+      CCT_OPTION_COUNT
+};
+
+struct cct_option {
+  const char *name;
+  char letter;
+  enum cct_option_kind kind;
+  double min, max;
+  const char *standard; /* the default, as a user would write it; NULL: none */
+  const char *argument; /* how help names the value; the words of a WORD */
+  unsigned commands;
+  enum cct_option_scope scope;
+  const char *help;
+};
+
+extern const struct cct_option cct_option_table[CCT_OPTION_COUNT];
+
+struct cct_value {
+  int is_set; /* 0: not given; the other fields then hold the default, if the row has one */
+  int has_value;
+  int64_t i;
+  double f;
+  char *s; /* owned */
+};
+
+/* A value for every row. Also the form of a CELL, of which only the rows of CCT_SCOPE_CELL count. */
+struct cct_options {
+  struct cct_value v[CCT_OPTION_COUNT];
+};
+
+enum cct_status cct_options_init(struct cct_options *options) CCT_CHECKED; /* every default filled in */
+enum cct_status cct_options_copy(const struct cct_options *from, struct cct_options *options_out) CCT_CHECKED;
+void cct_options_free(struct cct_options *options);
+
+/* Checks `text` against row `id` and sets it; `where` ("--batch", "suite.json: $.defaults.batch") opens the error line. */
+enum cct_status cct_option_set(struct cct_options *options, enum cct_option_id id, const char *text,
+                               const char *where) CCT_CHECKED;
+
+/* Parses argv[0..argc-1] (without the command's own word) for `command`. What is no flag lands in `rest`, which has room
+ * for argc pointers into argv. A flag given twice, unknown (with the nearest known one) or of another command is refused.
+ * CELL flags keep their text unparsed where it holds a comma: lists multiply out later. */
+enum cct_status cct_options_parse(struct cct_options *options, enum cct_command command, int argc, char **argv,
+                                  const char **rest, int *n_rest_out) CCT_CHECKED;
+
+/* The flags of a command, aligned; `is_full` adds defaults and the cell keys' names in suite.json. */
+void cct_options_help(FILE *out, enum cct_command command, int is_full);
+
+/* Row by long name or by suite key (_ for -), CCT_OPTION_COUNT if there is none. */
+enum cct_option_id cct_option_by_name(const char *name);
+enum cct_option_id cct_option_by_key(const char *key);
+/* "input_len" for "input-len": the row's key in JSON. Returns `out`. */
+char *cct_option_key(enum cct_option_id id, char out[32]);
+
+#endif
