@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A backend performs step programs: cuda, host, sim. Called from one thread; the world is borrowed. Every call is collective
+ * over the world's processes unless it says otherwise. */
+#ifndef CCT_WORKLOADS_BACKENDS_BACKEND_H
+#define CCT_WORKLOADS_BACKENDS_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/world.h"
+#include "workloads/program/counts.h"
+#include "workloads/program/emulate.h"
+#include "workloads/program/price.h"
+
+struct cct_backend;  /* an open backend */
+struct cct_executor; /* a loaded job: buffers, communicators, graphs */
+
+struct cct_fact { /* of class identity, condition, replicate or drift (record/record.h) */
+  char name[48], fact_class[12], value[128];
+};
+
+struct cct_backend_options {
+  const struct cct_profile *machine;   /* sim: the machine it plays (its clear column) */
+  int has_multicast;                   /* sim: 0 under stripped and emulated */
+  const struct cct_profile *emulated;  /* the profile whose surcharges the program carries, or NULL */
+  const char *noise_file;              /* sim, tests; NULL: none */
+  uint64_t noise_seed;                 /* folded from (seed, boot, block, cell) */
+  int is_shared_gpu;
+  int64_t scale;                       /* host: sizes are divided by it */
+  int64_t deadline_ns;
+};
+
+/* What one burst took. `rank_ns` has one value for each rank this process owns, in rank order: the whole burst, not divided. */
+struct cct_burst {
+  int64_t start_ns; /* on this process's clock */
+  int64_t *rank_ns; /* the caller's, at least n_owned */
+};
+
+struct cct_wrong { /* what verify found */
+  int64_t elements, wrong;
+  char first[160]; /* the first wrong one, for the error line */
+};
+
+struct cct_backend_ops {
+  const char *name;
+  /* 1 if this machine can open it; else 0 and one line of why in `why`. Not collective. */
+  int (*available)(char *why, size_t n);
+  enum cct_status (*open)(const struct cct_world *world, const struct cct_backend_options *options,
+                          struct cct_backend **backend_out);
+  void (*close)(struct cct_backend *backend); /* NULL-safe */
+  /* Adds up to `max` facts of the machine and libraries this process runs on; returns how many. Not collective. */
+  int (*facts)(struct cct_backend *backend, struct cct_fact *facts, int max);
+  /* Buffers, communicators, graphs. The job is borrowed until unload. CCT_UNSUPPORTED with one line when it cannot. */
+  enum cct_status (*load)(struct cct_backend *backend, const struct cct_job *job, struct cct_executor **executor_out);
+  void (*unload)(struct cct_executor *executor); /* NULL-safe */
+  /* Ranks this process owns: [*first_out, *first_out + *count_out). Not collective. */
+  void (*owned)(const struct cct_executor *executor, int *first_out, int *count_out);
+  /* n back-to-back repetitions of one step, closed by one synchronisation. The only timed call, called only by the one
+   * timing loop. bindings[r] belongs to owned rank r; NULL: each program's defaults. */
+  enum cct_status (*step)(struct cct_executor *executor, const struct cct_binding *bindings, int n,
+                          struct cct_burst *burst);
+  /* Untimed: poisons outputs, performs one step, checks values. */
+  enum cct_status (*verify)(struct cct_executor *executor, struct cct_wrong *wrong_out);
+  /* Counts as performed, by rank owned first; on cuda from the captured graph's nodes. Not collective. */
+  enum cct_status (*counts)(struct cct_executor *executor, struct cct_counts *counts_out);
+  /* Probes and trials that are no program; `series` receives up to `max` values of the experiment. CCT_UNSUPPORTED if unknown. */
+  enum cct_status (*experiment)(struct cct_backend *backend, const char *name, const double *parameters, int n_parameters,
+                                double *series, int max, int *n_out);
+};
+
+/* All backends this build has, NULL-terminated: cuda (when built), host, sim. */
+extern const struct cct_backend_ops *const cct_backends[];
+const struct cct_backend_ops *cct_backend_by_name(const char *name); /* NULL: this build has none of that name */
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a step costs by count: the figures that explain its time, derived from the program alone. One step of one rank. */
+#ifndef CCT_WORKLOADS_PROGRAM_COUNTS_H
+#define CCT_WORKLOADS_PROGRAM_COUNTS_H
+
+#include <stdint.h>
+
+#include "workloads/program/program.h"
+
+struct cct_counts {
+  int64_t submissions;   /* on the command channel: kernels, groups, graphs, asynchronous copies */
+  int64_t graphs, nodes; /* graph launches among them, and the nodes they hold */
+  int64_t kernels;       /* GPU operations that are kernels, in graphs or not */
+  int64_t syncs;
+  double flops;          /* GEMM and attention, a multiply-add counted as 2 */
+  double hbm_bytes;      /* GEMM operands and results once each, KV bytes, elementwise bytes */
+  int64_t copies[CCT_DIRECTION_COUNT];
+  double copy_bytes[CCT_DIRECTION_COUNT];
+  int64_t collectives[CCT_COLL_COUNT];
+  double collective_bytes[CCT_COLL_COUNT]; /* as the program states them */
+  double wire_bytes[CCT_COLL_COUNT];       /* times the busbw factor of the group's size */
+  int64_t messages;                        /* sends */
+  double message_bytes;
+  double memory_bytes[CCT_MEMORY_COUNT];   /* buffers by kind */
+  double weight_bytes;
+};
+
+void cct_count_program(const struct cct_job *job, const struct cct_program *program, const struct cct_binding *binding,
+                       struct cct_counts *counts_out);
+
+#endif
