@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cctax: dispatch, help, exit code. */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+static const struct cct_cli_command commands[] = {
+#define ROW(name, bit, arguments, summary) {#name, bit, arguments, summary, cct_cmd_##name},
+    CCT_COMMANDS(ROW)
+#undef ROW
+};
+enum { n_commands = sizeof commands / sizeof *commands };
+
+static void overview(FILE *out) {
+  fputs("cctax: what confidential computing costs in AI training and serving\n\nusage: cctax COMMAND [FLAGS]\n\n", out);
+  for (int i = 0; i < n_commands; i++)
+    fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+  fputs("\ncctax COMMAND -h lists a command's flags; --help adds their defaults\n", out);
+}
+
+static void command_help(const struct cct_cli_command *command, int is_full) {
+  printf("usage: cctax %s%s%s [FLAGS]\n%s\n\n", command->name, *command->arguments ? " " : "", command->arguments,
+         command->summary);
+  cct_options_help(stdout, command->bit, is_full);
+  if (is_full)
+    fputs("\nexit codes: 0 done; 1 done, something wrong was found; 2 bad input; 3 ended early, resumable; 77 nothing here "
+          "can do it\n",
+          stdout);
+}
+
+static const struct cct_cli_command *find(const char *word) {
+  const char *names[n_commands];
+  for (int i = 0; i < n_commands; i++) {
+    if (!strcmp(commands[i].name, word))
+      return &commands[i];
+    names[i] = commands[i].name;
+  }
+  const char *near = cct_closest(word, names, n_commands);
+  if (near)
+    cct_fail(CCT_USAGE, "'%s': unknown command; did you mean %s?", word, near);
+  else
+    cct_fail(CCT_USAGE, "'%s': unknown command; cctax --help lists them", word);
+  return NULL;
+}
+
+static enum cct_status run_command(const struct cct_cli_command *command, int argc, char **argv) {
+  struct cct_options options;
+  const char **rest = malloc((size_t)(argc + 1) * sizeof *rest);
+  int n_rest = 0;
+  if (!rest)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  enum cct_status status = cct_options_init(&options);
+  if (status)
+    goto out;
+  status = cct_options_parse(&options, command->bit, argc, argv, rest, &n_rest);
+  if (status)
+    goto out;
+  cct_log_quiet((int)options.v[CCT_OPT_QUIET].i);
+  if (options.v[CCT_OPT_HELP].is_set) {
+    int is_full = 0;
+    for (int i = 0; i < argc; i++)
+      is_full |= !strcmp(argv[i], "--help");
+    command_help(command, is_full);
+    goto out;
+  }
+  status = command->run(&options, rest, n_rest);
+out:
+  cct_options_free(&options);
+  free(rest);
+  return status;
+}
+
+/* Output that did not reach its reader is a failure too: `cctax plan > /dev/full` must not end with 0. */
+static enum cct_status flush_stdout(enum cct_status status) {
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return status;
+  return status ? status : cct_fail(CCT_IO, "standard output cannot be written: %s", strerror(errno));
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    overview(stderr);
+    return cct_status_exit(CCT_USAGE);
+  }
+  if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+    overview(stdout);
+    return cct_status_exit(flush_stdout(CCT_OK));
+  }
+  const struct cct_cli_command *command = find(strcmp(argv[1], "--version") ? argv[1] : "version");
+  if (!command)
+    return cct_status_exit(CCT_USAGE);
+  return cct_status_exit(flush_stdout(run_command(command, argc - 2, argv + 2)));
+}
