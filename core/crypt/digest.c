@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crypt/digest.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 
 #include "base/log.h"
+#include "crypt/evp.h"
 
 /* struct cct_digest is OpenSSL's EVP_MD_CTX under our name. */
 static EVP_MD_CTX *own(struct cct_digest *digest) {
