@@ -74,6 +74,16 @@ enum cct_option_scope {
   X(OPTIMIZER, "optimizer", 0, WORD, 0, 0, "adam", "adam|adam-zero1", CCT_STEPS, CELL,                                 \
     "optimizer state: 16 bytes a parameter, or sharded over dp")                                                       \
   X(RECOMPUTE, "recompute", 0, WORD, 0, 0, "none", "none|selective|full", CCT_STEPS, CELL, "activation recomputation") \
+  X(SEQUENCE_PARALLEL, "sequence-parallel", 0, WORD, 0, 0, "on", "on|off", CCT_STEPS, CELL,                            \
+    "train with tp > 1: all-gather and reduce-scatter around sharded norms, or all-reduce")                            \
+  X(OVERLAP, "overlap", 0, WORD, 0, 0, "off", "on|off", CCT_STEPS, CELL,                                               \
+    "decode: the host goes on to the next step while the GPU works, and reads tokens one step late")                   \
+  X(HOST_US, "host-us", 0, F64, 0, 1e7, "0", "US", CCT_STEPS, CELL, "decode: work of the serving engine on the host a step") \
+  X(DISPATCH_TYPE, "dispatch-type", 0, WORD, 0, 0, NULL, "bf16|fp8", CCT_STEPS, CELL,                                  \
+    "type of dispatched tokens (default: fp8 in serving with fp8 or nvfp4 weights, else bf16)")                        \
+  X(COMBINE_TYPE, "combine-type", 0, WORD, 0, 0, "bf16", "bf16|fp8", CCT_STEPS, CELL, "type of combined expert outputs") \
+  X(ASSUME, "assume", 0, TEXT, 0, 0, NULL, "KEY=VALUE[,KEY=VALUE..]", CCT_STEPS, CELL,                                 \
+    "state what a model key means that is not modelled: a value that is, or ignore")                                   \
   X(SCALE, "scale", 0, I64, 1, 1 << 20, "1", "K", CCT_RUN, CELL, "host backend: divide every size by K (label scaled)") \
   X(BACKEND, "backend", 0, WORD, 0, 0, "auto", "auto|cuda|host|sim", CCT_MEASURES, COMMAND, "what performs the step")  \
   X(CONDITION, "condition", 0, TEXT, 0, 0, NULL, "C[,C..]", CCT_MEASURES, COMMAND,                                     \
@@ -95,7 +105,6 @@ enum cct_option_scope {
   X(RESUME, "resume", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "finish an interrupted run")                   \
   X(APPEND, "append", 0, FLAG, 0, 0, NULL, NULL, CCT_RUN | CCT_PROBE | CCT_COLL, COMMAND, "add this boot to a run")    \
   X(SWEEP, "sweep", 0, TEXT, 0, 0, NULL, "FLAG=V,V..", CCT_PLAN, COMMAND, "plan over several values of one flag")      \
-  X(ASSUME, "assume", 0, TEXT, 0, 0, NULL, "KEY=VALUE", CCT_STEPS, COMMAND, "state what an unmodelled model key means") \
   X(PRICE, "price", 0, F64, 0, 1e9, NULL, "MONEY", CCT_PLAN, COMMAND, "price of one GPU hour")                         \
   X(SLO, "slo", 0, TEXT, 0, 0, NULL, "tpot=50ms", CCT_PLAN, COMMAND, "latency a token must keep")                      \
   X(ALLOW, "allow", 0, TEXT, 0, 0, NULL, "FACT[,FACT..]", CCT_REPORT, COMMAND, "compare although these facts differ (stamped on every page)") \
