@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "workloads/shape/cell.h"
+
+/* The canonical text of what `text` reads as; "refused" if it does not. */
+static const char *round_trip(const char *text, struct cct_text *out) {
+  struct cct_json *document = NULL, *json = NULL;
+  struct cct_options cell;
+  cct_text_free(out);
+  assert_int_equal(cct_json_parse(text, strlen(text), "test", &document), CCT_OK);
+  struct cct_json_at at = cct_json_root(document, "test");
+  enum cct_status status = cct_cell_from_json(&at, &cell);
+  if (!status) {
+    assert_int_equal(cct_cell_to_json(&cell, &json), CCT_OK);
+    assert_int_equal(cct_json_canonical(json, out), CCT_OK);
+    cct_options_free(&cell);
+  } else {
+    cct_text_add(out, "refused");
+  }
+  cct_json_free(json);
+  cct_json_free(document);
+  return out->s;
+}
+
+static void a_cell_keeps_what_matters(void **state) {
+  (void)state;
+  static const struct {
+    const char *in, *out;
+  } rows[] = {
+      {"{\"model\":\"qwen3-8b\",\"workload\":\"decode\",\"layout\":\"tp=8\",\"np\":8}",
+       "{\"allreduce\":\"nccl\",\"batch\":8,\"graph\":\"full\",\"host_us\":0.0,\"input_len\":1024,\"layout\":\"tp=8\","
+       "\"model\":\"qwen3-8b\","
+       "\"np\":8,\"output_len\":1024,\"overlap\":\"off\",\"workload\":\"decode\"}"},
+      {"{\"workload\":\"train\",\"model\":\"m\",\"layout\":\"ep=8,dp=8\",\"seq_len\":128}",
+       "{\"accumulation\":1,\"allreduce\":\"nccl\",\"combine_type\":\"bf16\",\"dispatch\":\"per-expert\",\"graph\":"
+       "\"none\",\"layout\":\"ep=8,dp=8\","
+       "\"micro_batch\":1,\"model\":\"m\",\"optimizer\":\"adam\",\"recompute\":\"none\",\"routing\":\"padded\",\"seq_"
+       "len\":128,"
+       "\"sequence_parallel\":\"on\",\"skew\":\"uniform\",\"workload\":\"train\"}"},
+      {"{\"program\":\"p.json\"}", "{\"program\":\"p.json\"}"},
+      {"{\"program\":\"p.json\",\"batch\":4}", "{\"batch\":4,\"program\":\"p.json\"}"},
+  };
+  struct cct_text text = {0}, again = {0};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_string_equal(round_trip(rows[i].in, &text), rows[i].out);
+    assert_string_equal(round_trip(rows[i].out, &again), rows[i].out);
+  }
+  cct_text_free(&text);
+  cct_text_free(&again);
+}
+
+static void what_is_no_cell_is_refused(void **state) {
+  (void)state;
+  static const char *const rows[] = {
+      "[]",
+      "{\"modle\":\"m\"}",
+      "{\"output\":\"dir\"}", /* a flag, but no CELL key */
+      "{\"batch\":[1,2]}",
+      "{\"batch\":\"8\"}",
+      "{\"batch\":0}",
+      "{\"batch\":1.5}",
+      "{\"graph\":\"half\"}",
+      "{\"model\":\"\"}",
+      "{\"workload\":null}",
+  };
+  struct cct_text text = {0};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    assert_string_equal(round_trip(rows[i], &text), "refused");
+  cct_text_free(&text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_cell_keeps_what_matters),
+      cmocka_unit_test(what_is_no_cell_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

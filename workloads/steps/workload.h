@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From a cell to what its ranks do: the job of one step of a workload, or the job that a `program` cell names. */
+#ifndef CCT_WORKLOADS_STEPS_WORKLOAD_H
+#define CCT_WORKLOADS_STEPS_WORKLOAD_H
+
+#include <stdint.h>
+
+#include "base/option.h"
+#include "workloads/program/program.h"
+
+/* One step of the whole job. Release with cct_step_free. */
+struct cct_step {
+  struct cct_job *job;          /* owned */
+  struct cct_binding *bindings; /* owned; one a rank of the job, or NULL: every rank binds its program's defaults */
+  int64_t tokens;               /* that one step of all ranks together generates (decode), reads (prefill) or trains on;
+                                   0 for a `program` cell */
+  int is_scaled;                /* label: only some layers (--layers), or sizes divided (--scale) */
+  int is_stand_in;              /* label: a generic model file stands in for an architecture */
+  char model[64];               /* the model's name; "" for a `program` cell */
+  char layout[64];              /* canonical text, "tp=2,ep=8,dp=4"; "" for a `program` cell */
+  struct cct_step_store *store; /* what the bindings point into */
+};
+
+/* Builds the step of `cell`: its `program` (a file as --dry-run --json prints it), or its workload (train, prefill,
+ * decode) of its model in its layout; `serve` is no single step and is refused. --np, when given, must equal the ranks.
+ * Every error is one line; CCT_UNSUPPORTED where the layout is parsed but not priced (pp). The job has passed
+ * cct_job_check. */
+enum cct_status cct_step_build(const struct cct_options *cell, struct cct_step *step_out) CCT_CHECKED;
+void cct_step_free(struct cct_step *step); /* NULL-safe; leaves it zero */
+
+#endif
