@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A backend performs step programs: cuda, host, sim. Called from one thread; the world is borrowed. Every call is collective
- * over the world's processes unless it says otherwise. */
+ * A backend performs step programs: cuda, host, sim. Called from one thread; the world is borrowed. Every call is
+ * collective over the world's processes unless it says otherwise. */
 #ifndef CCT_WORKLOADS_BACKENDS_BACKEND_H
 #define CCT_WORKLOADS_BACKENDS_BACKEND_H
 
@@ -21,20 +21,26 @@ struct cct_fact { /* of class identity, condition, replicate or drift (record/re
 };
 
 struct cct_backend_options {
-  const struct cct_profile *machine;   /* sim: the machine it plays (its clear column) */
-  int has_multicast;                   /* sim: 0 under stripped and emulated */
-  const struct cct_profile *emulated;  /* the profile whose surcharges the program carries, or NULL */
-  const char *noise_file;              /* sim, tests; NULL: none */
-  uint64_t noise_seed;                 /* folded from (seed, boot, block, cell) */
+  const struct cct_profile *machine;  /* sim: the machine it plays (its clear column) */
+  int has_multicast;                  /* sim: 0 under stripped and emulated */
+  const struct cct_profile *emulated; /* the profile whose surcharges the program carries, or NULL */
+  const char *noise_file;             /* sim, tests; NULL: none */
+  uint64_t noise_seed;                /* folded from (seed, boot, block, cell) */
   int is_shared_gpu;
-  int64_t scale;                       /* host: sizes are divided by it */
+  int64_t scale; /* host: sizes are divided by it */
   int64_t deadline_ns;
 };
 
-/* What one burst took. `rank_ns` has one value for each rank this process owns, in rank order: the whole burst, not divided. */
+/* What one burst took. `rank_ns` has one value for each rank this process owns, in rank order: the whole burst, not
+ * divided. */
 struct cct_burst {
   int64_t start_ns; /* on this process's clock */
   int64_t *rank_ns; /* the caller's, at least n_owned */
+};
+
+struct cct_span { /* of one entry, since the start of its burst; both -1: the entry takes no time of its own (PHASE,
+                     END) */
+  int64_t start_ns, end_ns;
 };
 
 struct cct_wrong { /* what verify found */
@@ -64,9 +70,14 @@ struct cct_backend_ops {
   enum cct_status (*verify)(struct cct_executor *executor, struct cct_wrong *wrong_out);
   /* Counts as performed, by rank owned first; on cuda from the captured graph's nodes. Not collective. */
   enum cct_status (*counts)(struct cct_executor *executor, struct cct_counts *counts_out);
-  /* Probes and trials that are no program; `series` receives up to `max` values of the experiment. CCT_UNSUPPORTED if unknown. */
-  enum cct_status (*experiment)(struct cct_backend *backend, const char *name, const double *parameters, int n_parameters,
-                                double *series, int max, int *n_out);
+  /* Probes and trials that are no program; `series` receives up to `max` values of the experiment. CCT_UNSUPPORTED if
+   * unknown. */
+  enum cct_status (*experiment)(struct cct_backend *backend, const char *name, const double *parameters,
+                                int n_parameters, double *series, int max, int *n_out);
+  /* When each entry of the program of the rank owned as number `owned` ran in the last repetition of the last step:
+   * spans[0..n_ops-1]. What the conformance suite holds against the law. A GROUP and a GRAPH span what they hold. Not
+   * collective; may be NULL. */
+  enum cct_status (*trace)(struct cct_executor *executor, int owned, struct cct_span *spans);
 };
 
 /* All backends this build has, NULL-terminated: cuda (when built), host, sim. */
