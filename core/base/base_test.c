@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/data.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/world.h"
@@ -115,12 +116,24 @@ static void a_world_of_one_talks_to_itself(void **state) {
   assert_int_equal(w->ops->recv(w, &got, sizeof got, 0, 3), CCT_USAGE);
 }
 
+static void data_is_found_by_name_or_file(void **state) {
+  (void)state;
+  char path[4096];
+  assert_int_equal(cct_data_path("models", "model", "qwen3-8b", path, sizeof path), CCT_OK);
+  assert_non_null(strstr(path, "/models/qwen3-8b.json"));
+  assert_int_equal(cct_data_path("models", "model", "here/m", path, sizeof path), CCT_OK);
+  assert_string_equal(path, "here/m");
+  assert_int_equal(cct_data_path("models", "model", "qwen3-8c", path, sizeof path), CCT_USAGE);
+  assert_int_equal(cct_data_path("models", "model", "qwen3-8b", path, 8), CCT_USAGE);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sizes_are_read_as_powers_of_1024), cmocka_unit_test(numbers_are_whole_or_refused),
       cmocka_unit_test(units_read_well),                  cmocka_unit_test(a_slip_is_recognised_and_nonsense_is_not),
       cmocka_unit_test(text_grows),                       cmocka_unit_test(a_file_is_written_whole),
       cmocka_unit_test(draws_depend_on_seed_and_counter_alone),
+      cmocka_unit_test(data_is_found_by_name_or_file),
       cmocka_unit_test(a_world_of_one_talks_to_itself),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
