@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * BLOCK.h5: the facts and samples of one block, written so that a kill at any instant loses no finished cell.
  *
- * Layout (docs/record.md): a 512-byte user block "cctax1" + SHA-256 of the rest; `/` attributes schema, tool, run, block,
- * round, factor, arm, boot; /facts rows {name, class, value}; /program text; /cells/NNNN attributes key (the CELL as canonical
- * JSON), label; /cells/NNNN/METRIC rows {rank i32, index i32, n i32, start_ns i64, value f64}, attributes unit, better;
- * /cells/NNNN/state one row {state i8, reason char[120], digest char[64]}, created first, overwritten last.
+ * Layout (docs/record.md): a 512-byte user block "cctax1" + SHA-256 of the rest; `/` attributes schema, tool, run,
+ * block, round, factor, arm, boot; /facts rows {name, class, value}; /program text; /cells/NNNN attributes key (the
+ * CELL as canonical JSON), label; /cells/NNNN/METRIC rows {rank i32, index i32, n i32, start_ns i64, value f64},
+ * attributes unit, better; /cells/NNNN/state one row {state i8, reason char[120], digest char[64]}, created first,
+ * overwritten last.
  *
- * A writer creates the whole structure, then appends rows and flushes; `finish` closes, writes the user block, fsyncs and
- * renames PATH.partial to PATH. One process writes; HDF5 is used from one thread. */
+ * A writer creates the whole structure, then appends rows and flushes; `finish` closes, writes the user block, fsyncs
+ * and renames PATH.partial to PATH. One process writes; HDF5 is used from one thread. */
 #ifndef CCT_RECORD_RECORD_H
 #define CCT_RECORD_RECORD_H
 
@@ -16,12 +17,13 @@
 
 #include "base/status.h"
 
-#define CCT_FACT_CLASSES(X) X(IDENTITY, "identity") X(CONDITION, "condition") X(REPLICATE, "replicate") X(DRIFT, "drift")
+#define CCT_FACT_CLASSES(X)                                                                                            \
+  X(IDENTITY, "identity") X(CONDITION, "condition") X(REPLICATE, "replicate") X(DRIFT, "drift")
 enum cct_fact_class {
 #define CCT_FACT_CLASS_ENUM(id, name) CCT_FACT_##id,
   CCT_FACT_CLASSES(CCT_FACT_CLASS_ENUM)
 #undef CCT_FACT_CLASS_ENUM
-      CCT_FACT_CLASS_COUNT
+  CCT_FACT_CLASS_COUNT
 };
 const char *cct_fact_class_name(enum cct_fact_class fact_class);
 int cct_fact_class_by_name(const char *name); /* -1: none */
@@ -70,8 +72,8 @@ enum cct_status cct_record_create(const char *path, const struct cct_record_head
                                   const struct cct_record_fact *facts, int n_facts, const char *program,
                                   const struct cct_record_cell *cells, int n_cells,
                                   struct cct_record **record_out) CCT_CHECKED;
-/* Opens PATH.partial of an interrupted block to go on; cells whose state is DONE, FAILED or REFUSED with a good digest stay,
- * the rows of an OPEN cell are dropped. CCT_DAMAGED when it does not open: start the block anew. */
+/* Opens PATH.partial of an interrupted block to go on; cells whose state is DONE, FAILED or REFUSED with a good digest
+ * stay, the rows of an OPEN cell are dropped. CCT_DAMAGED when it does not open: start the block anew. */
 enum cct_status cct_record_reopen(const char *path, struct cct_record **record_out) CCT_CHECKED;
 enum cct_cell_state cct_record_state(const struct cct_record *record, int cell);
 enum cct_status cct_record_append(struct cct_record *record, int cell, int metric, const struct cct_sample *samples,
@@ -80,7 +82,7 @@ enum cct_status cct_record_set_state(struct cct_record *record, int cell, enum c
                                      const char *reason) CCT_CHECKED;
 enum cct_status cct_record_add_facts(struct cct_record *record, const struct cct_record_fact *facts, int n) CCT_CHECKED;
 enum cct_status cct_record_finish(struct cct_record *record) CCT_CHECKED; /* frees it, also on failure */
-void cct_record_abandon(struct cct_record *record);                      /* closes, leaves PATH.partial; NULL-safe */
+void cct_record_abandon(struct cct_record *record);                       /* closes, leaves PATH.partial; NULL-safe */
 
 /* ---- reading ---- */
 struct cct_block_metric {
@@ -104,7 +106,8 @@ struct cct_block {
   struct cct_block_cell *cells;
   int n_cells;
 };
-/* Reads a finished file (or, with `is_partial`, what is whole in a .partial). The digest of the file is checked first. */
+/* Reads a finished file (or, with `is_partial`, what is whole in a .partial). The digest of the file is checked first.
+ */
 enum cct_status cct_block_read(const char *path, int is_partial, struct cct_block **block_out) CCT_CHECKED;
 void cct_block_free(struct cct_block *block); /* NULL-safe */
 
