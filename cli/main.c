@@ -17,11 +17,11 @@ static const struct cct_cli_command commands[] = {
 };
 enum { n_commands = sizeof commands / sizeof *commands };
 
-static void overview(FILE *out) {
-  fputs("cctax: what confidential computing costs in AI training and serving\n\nusage: cctax COMMAND [FLAGS]\n\n", out);
+static void overview(void) {
+  puts("cctax: what confidential computing costs in AI training and serving\n\nusage: cctax COMMAND [FLAGS]\n");
   for (int i = 0; i < n_commands; i++)
-    fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
-  fputs("\ncctax COMMAND -h lists a command's flags; --help adds their defaults\n", out);
+    printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+  puts("\ncctax COMMAND -h lists a command's flags; --help adds their defaults");
 }
 
 static void command_help(const struct cct_cli_command *command, int is_full) {
@@ -84,12 +84,10 @@ static enum cct_status flush_stdout(enum cct_status status) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) {
-    overview(stderr);
-    return cct_status_exit(CCT_USAGE);
-  }
+  if (argc < 2)
+    return cct_status_exit(cct_fail(CCT_USAGE, "no command; cctax --help lists them"));
   if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
-    overview(stdout);
+    overview();
     return cct_status_exit(flush_stdout(CCT_OK));
   }
   const struct cct_cli_command *command = find(strcmp(argv[1], "--version") ? argv[1] : "version");
