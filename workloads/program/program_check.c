@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The one judge of what can be performed. First every program alone, entry by entry with the brackets it stands in;
+ * then what members of a group must agree on. */
+#include "workloads/program/program.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define RANKS_LIMIT (1 << 20)
+
+struct check {
+  const struct cct_job *job;
+  const struct cct_program *program;
+  int *graph_of, *group_of; /* of each entry: the GRAPH or GROUP it stands in, -1: none */
+  int graph, group;         /* open now */
+  int open[16], n_open;
+};
+
+static enum cct_status refuse(const struct check *c, int id, const char *why) {
+  const struct cct_op *op = &c->program->ops[id];
+  const char *kind = op->kind < CCT_OP_COUNT ? cct_op_name(op->kind) : "?";
+  return cct_fail(CCT_USAGE, "program '%s': entry %d (%s '%s'): %s", c->program->name, id, kind, op->name, why);
+}
+
+static int default_value(const struct cct_program *program, struct cct_quantity q, int64_t *value_out) {
+  int64_t scaled = 0;
+  if (q.slot < -1 || q.slot >= program->n_slots)
+    return 0;
+  if (q.slot >= 0 && __builtin_mul_overflow(q.per, program->slots[q.slot].value, &scaled))
+    return 0;
+  return !__builtin_add_overflow(q.base, scaled, value_out) && *value_out >= 0;
+}
+
+static int is_quantity(const struct check *c, struct cct_quantity q) {
+  int64_t value;
+  return default_value(c->program, q, &value);
+}
+
+static int is_lane(const struct check *c, int lane, enum cct_lane_kind kind) {
+  return lane >= 0 && lane < c->program->n_lanes && c->program->lanes[lane].kind == kind;
+}
+
+static int is_group(const struct check *c, int group) {
+  return group >= 0 && group < c->job->n_groups;
+}
+
+static enum cct_status check_lanes(const struct check *c, int id) {
+  const struct cct_op *op = &c->program->ops[id];
+  int is_sync = op->kind == CCT_OP_SYNC;
+  if (cct_op_is_gpu(op) || cct_op_is_submission(op) || is_sync) {
+    if (!is_lane(c, op->lane, CCT_LANE_STREAM))
+      return refuse(c, id, "its lane is no GPU lane of this program");
+  } else if (op->kind == CCT_OP_DELAY || op->kind == CCT_OP_HOSTWORK) {
+    if (op->lane != -1)
+      return refuse(c, id, "it runs on a host lane, so its lane has to be -1");
+  } else {
+    return CCT_OK; /* PHASE and END have no lanes */
+  }
+  if (c->graph >= 0)
+    return op->host == -1 ? CCT_OK : refuse(c, id, "inside a graph nothing has a host lane: use -1");
+  if (!is_lane(c, op->host, CCT_LANE_HOST))
+    return refuse(c, id, "its host lane is no host lane of this program");
+  return CCT_OK;
+}
+
+static enum cct_status check_waits(const struct check *c, int id) {
+  const struct cct_program *p = c->program;
+  const struct cct_op *op = &p->ops[id];
+  if (op->n_waits && (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_END))
+    return refuse(c, id, "a bracket's phase or end cannot wait");
+  if (op->n_waits && c->group >= 0)
+    return refuse(c, id, "a member of a group has no waits of its own: let the group wait");
+  for (int w = 0; w < op->n_waits; w++) {
+    struct cct_wait wait = p->waits[op->first_wait + w];
+    if (wait.id < 0 || wait.id >= p->n_ops)
+      return refuse(c, id, "it waits for an entry that does not exist");
+    if (!wait.is_previous && wait.id >= id)
+      return refuse(c, id, "it waits for itself or a later entry: wait for an earlier one, or for prev:ID");
+    enum cct_op_kind kind = p->ops[wait.id].kind;
+    if (kind == CCT_OP_PHASE || kind == CCT_OP_END)
+      return refuse(c, id, "it waits for a phase or an end: wait for the operation, graph or group itself");
+    if (c->group_of[wait.id] >= 0)
+      return refuse(c, id, "it waits for a member of a group: wait for the group");
+    if (c->graph_of[wait.id] != c->graph || (wait.is_previous && c->graph >= 0))
+      return refuse(c, id, "its wait crosses the edge of a graph");
+  }
+  return CCT_OK;
+}
+
+static const char *wrong_copy(const struct check *c, const struct cct_op *op) {
+  if (op->copy.direction >= CCT_DIRECTION_COUNT || op->copy.memory >= CCT_MEMORY_COUNT)
+    return "its direction or memory is unknown";
+  if (!is_quantity(c, op->copy.bytes))
+    return "its bytes are no size, or name a slot that does not exist";
+  int is_host = op->copy.direction != CCT_COPY_D2D;
+  if (is_host && op->copy.memory != CCT_MEM_PINNED && op->copy.memory != CCT_MEM_PAGEABLE)
+    return "a host-device copy needs pinned or pageable memory";
+  if (!is_host && op->copy.is_bounce)
+    return "a copy inside the device is no bounce copy";
+  if (c->graph >= 0 && is_host && op->copy.memory == CCT_MEM_PAGEABLE)
+    return "a pageable copy inside a graph";
+  if (c->graph >= 0 && (op->copy.is_blocking || op->copy.is_bounce))
+    return "a blocking or bounce copy inside a graph";
+  return NULL;
+}
+
+static const char *wrong_delay(const struct check *c, int id, const struct cct_op *op) {
+  int of = op->delay.of;
+  if (of < 0)
+    return of == -1 && op->delay.ns >= 0 ? NULL : "its delay is negative";
+  if (of >= id)
+    return "it stretches itself or a later entry";
+  const struct cct_op *stretched = &c->program->ops[of];
+  if (stretched->kind != CCT_OP_GROUP && (!cct_op_is_gpu(stretched) || stretched->kind == CCT_OP_DELAY))
+    return "it stretches an entry that is no operation and no group";
+  return isfinite(op->delay.stretch) ? NULL : "its stretch is not finite";
+}
+
+static const char *wrong_collective(const struct check *c, const struct cct_op *op) {
+  if (op->collective.kind >= CCT_COLL_COUNT || op->collective.type >= CCT_TYPE_COUNT ||
+      op->collective.algorithm >= CCT_ALGORITHM_COUNT)
+    return "its kind, type or algorithm is unknown";
+  if (!is_group(c, op->collective.group))
+    return "its group does not exist";
+  if (!is_quantity(c, op->collective.bytes))
+    return "its bytes are no size, or name a slot that does not exist";
+  if (op->collective.algorithm != CCT_ALGORITHM_AUTO && op->collective.kind != CCT_COLL_ALL_REDUCE)
+    return "oneshot and twoshot are algorithms of all_reduce alone";
+  if (op->collective.matrix < -1 || op->collective.matrix >= c->program->n_matrices)
+    return "its traffic matrix does not exist";
+  if (op->collective.matrix >= 0 && op->collective.kind != CCT_COLL_ALL_TO_ALLV)
+    return "a traffic matrix belongs to all_to_allv alone";
+  return NULL;
+}
+
+static const char *wrong_fields(const struct check *c, int id) {
+  const struct cct_op *op = &c->program->ops[id];
+  switch (op->kind) {
+  case CCT_OP_GEMM:
+    if (op->gemm.type >= CCT_TYPE_COUNT || op->gemm.n < 1 || op->gemm.k < 1 || op->gemm.groups < 1)
+      return "its n, k, groups have to be at least 1 and its type known";
+    return is_quantity(c, op->gemm.m) ? NULL : "its m is no count, or names a slot that does not exist";
+  case CCT_OP_ATTENTION:
+    return op->attention.type < CCT_TYPE_COUNT && is_quantity(c, op->attention.flops) &&
+                   is_quantity(c, op->attention.kv_bytes)
+               ? NULL
+               : "its flops, KV bytes or type are no such, or name a slot that does not exist";
+  case CCT_OP_ELEMENTWISE:
+    return is_quantity(c, op->elementwise.bytes) ? NULL : "its bytes are no size, or name a slot that does not exist";
+  case CCT_OP_COLLECTIVE:
+    return wrong_collective(c, op);
+  case CCT_OP_SEND:
+  case CCT_OP_RECV:
+    if (c->group < 0)
+      return "a send or receive outside a group";
+    if (!is_group(c, op->p2p.group))
+      return "its group does not exist";
+    if (op->p2p.peer_offset % c->job->groups[op->p2p.group].size == 0)
+      return "a rank cannot send to itself";
+    return is_quantity(c, op->p2p.bytes) ? NULL : "its bytes are no size, or name a slot that does not exist";
+  case CCT_OP_COPY:
+    return wrong_copy(c, op);
+  case CCT_OP_HOSTWORK:
+    return op->hostwork.ns >= 0 ? NULL : "its time is negative";
+  case CCT_OP_DELAY:
+    return wrong_delay(c, id, op);
+  default:
+    return NULL;
+  }
+}
+
+/* What may stand inside the brackets that are open. */
+static const char *wrong_place(const struct check *c, const struct cct_op *op) {
+  const struct cct_program *p = c->program;
+  int is_p2p = op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV;
+  if (c->group >= 0 && op->kind != CCT_OP_END) {
+    if (!is_p2p && op->kind != CCT_OP_COLLECTIVE)
+      return "a group holds only sends and receives, or only collectives";
+    if (op->lane != p->ops[c->group].lane || op->host != p->ops[c->group].host)
+      return "a member of a group has to stand on the group's lane and host lane";
+    const struct cct_op *first = &p->ops[c->group + 1];
+    if ((first->kind == CCT_OP_COLLECTIVE) != (op->kind == CCT_OP_COLLECTIVE))
+      return "a group holds sends and receives, or collectives, never both";
+  }
+  if (c->graph >= 0 && (op->kind == CCT_OP_SYNC || op->kind == CCT_OP_HOSTWORK || op->kind == CCT_OP_GRAPH ||
+                        (op->kind == CCT_OP_DELAY && op->lane < 0)))
+    return "a graph holds no sync, host work, host delay or other graph";
+  return NULL;
+}
+
+static enum cct_status follow_brackets(struct check *c, int id) {
+  const struct cct_op *op = &c->program->ops[id];
+  if (op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP) {
+    if (c->n_open == (int)(sizeof c->open / sizeof *c->open))
+      return refuse(c, id, "brackets deeper than 16");
+    c->open[c->n_open++] = id;
+    c->graph = op->kind == CCT_OP_GRAPH ? id : c->graph;
+    c->group = op->kind == CCT_OP_GROUP ? id : c->group;
+  } else if (op->kind == CCT_OP_END) {
+    if (!c->n_open || op->end.opens != c->open[c->n_open - 1])
+      return refuse(c, id, "it closes nothing, or not the innermost bracket");
+    int closed = c->open[--c->n_open];
+    c->graph = closed == c->graph ? -1 : c->graph;
+    c->group = closed == c->group ? -1 : c->group;
+  }
+  return CCT_OK;
+}
+
+static enum cct_status check_entry(struct check *c, int id) {
+  const struct cct_op *op = &c->program->ops[id];
+  if (op->kind >= CCT_OP_COUNT)
+    return refuse(c, id, "its kind is unknown");
+  c->graph_of[id] = c->graph;
+  c->group_of[id] = c->group;
+  const char *why = wrong_place(c, op);
+  enum cct_status status = why ? refuse(c, id, why) : check_lanes(c, id);
+  if (!status)
+    status = check_waits(c, id);
+  if (!status && (why = wrong_fields(c, id)) != NULL)
+    status = refuse(c, id, why);
+  for (int i = 0; !status && i < 3; i++) {
+    int buffer = i < 2 ? op->reads[i] : op->writes;
+    if (buffer < -1 || buffer >= c->program->n_buffers)
+      status = refuse(c, id, "it names a buffer that does not exist");
+  }
+  return status ? status : follow_brackets(c, id);
+}
+
+/* A lane is joined when a SYNC on it follows its last operation, or another lane or the next repetition waits for that.
+ */
+static enum cct_status check_joined(const struct check *c) {
+  const struct cct_program *p = c->program;
+  int is_first = 1;
+  for (int lane = 0; lane < p->n_lanes; lane++) {
+    if (p->lanes[lane].kind != CCT_LANE_STREAM)
+      continue;
+    int last = -1, is_joined = is_first;
+    is_first = 0;
+    for (int id = 0; id < p->n_ops; id++) {
+      const struct cct_op *op = &p->ops[id];
+      if ((cct_op_is_gpu(op) || cct_op_is_submission(op)) && op->lane == lane && c->graph_of[id] < 0 &&
+          c->group_of[id] < 0)
+        last = id;
+    }
+    for (int id = 0; last >= 0 && !is_joined && id < p->n_ops; id++) {
+      const struct cct_op *op = &p->ops[id];
+      if (op->kind == CCT_OP_SYNC && op->lane == lane && id > last)
+        is_joined = 1;
+      for (int w = 0; w < op->n_waits; w++) {
+        struct cct_wait wait = p->waits[op->first_wait + w];
+        if (wait.id == last && (wait.is_previous || op->lane != lane || op->kind == CCT_OP_SYNC))
+          is_joined = 1;
+      }
+    }
+    if (last >= 0 && !is_joined)
+      return refuse(c, last, "the last of an unjoined lane: no sync, no other lane and no prev: waits for it");
+  }
+  return CCT_OK;
+}
+
+static enum cct_status check_program(const struct cct_job *job, const struct cct_program *p) {
+  if (p->is_failed)
+    return cct_fail(CCT_NOMEM, "program '%s': out of memory while it was built", p->name);
+  enum cct_status status = CCT_OK;
+  struct check c = {.job = job, .program = p, .graph = -1, .group = -1};
+  c.graph_of = calloc((size_t)p->n_ops + 1, sizeof *c.graph_of);
+  c.group_of = calloc((size_t)p->n_ops + 1, sizeof *c.group_of);
+  if (!c.graph_of || !c.group_of) {
+    status = cct_fail(CCT_NOMEM, "program '%s': out of memory", p->name);
+    goto out;
+  }
+  /* a prev: wait may name a later entry, so where each entry stands is known first */
+  for (int id = 0, graph = -1, group = -1; id < p->n_ops; id++) {
+    const struct cct_op *op = &p->ops[id];
+    int closes = op->kind == CCT_OP_END ? op->end.opens : -1;
+    c.graph_of[id] = graph;
+    c.group_of[id] = group;
+    graph = op->kind == CCT_OP_GRAPH ? id : closes >= 0 && closes == graph ? -1 : graph;
+    group = op->kind == CCT_OP_GROUP ? id : closes >= 0 && closes == group ? -1 : group;
+  }
+  for (int i = 0; i < p->n_buffers; i++)
+    if (!is_quantity(&c, p->buffers[i].bytes) || p->buffers[i].memory >= CCT_MEMORY_COUNT) {
+      status = cct_fail(CCT_USAGE, "program '%s': buffer %d ('%s'): no size, or no such memory", p->name, i,
+                        p->buffers[i].name);
+      goto out;
+    }
+  for (int id = 0; id < p->n_ops && !status; id++)
+    status = check_entry(&c, id);
+  if (!status && c.n_open)
+    status = refuse(&c, c.open[c.n_open - 1], "it is never closed");
+  if (!status)
+    status = check_joined(&c);
+out:
+  free(c.graph_of);
+  free(c.group_of);
+  return status;
+}
+
+/* ---- what members of a group agree on ---- */
+
+static int in_graph(const struct cct_program *p, int id) {
+  for (int i = id; i >= 0; i--)
+    if (p->ops[i].kind == CCT_OP_GRAPH)
+      return 1;
+    else if (p->ops[i].kind == CCT_OP_END && p->ops[p->ops[i].end.opens].kind == CCT_OP_GRAPH)
+      return 0;
+  return 0;
+}
+
+static int next_collective(const struct cct_program *p, int id, int group) {
+  for (id++; id < p->n_ops; id++)
+    if (p->ops[id].kind == CCT_OP_COLLECTIVE && p->ops[id].collective.group == group)
+      return id;
+  return -1;
+}
+
+static enum cct_status check_collectives(const struct cct_job *job, int group, const struct cct_program *a,
+                                         const struct cct_program *b) {
+  const char *name = job->groups[group].name;
+  for (int n = 0, i = next_collective(a, -1, group), j = next_collective(b, -1, group); i >= 0 || j >= 0;
+       n++, i = next_collective(a, i, group), j = next_collective(b, j, group)) {
+    if (i < 0 || j < 0)
+      return cct_fail(CCT_USAGE, "programs '%s' and '%s': group '%s': collective %d has no counterpart", a->name,
+                      b->name, name, n);
+    const struct cct_op *x = &a->ops[i], *y = &b->ops[j];
+    int64_t bytes_x = 0, bytes_y = 0;
+    if (x->collective.kind != CCT_COLL_ALL_TO_ALLV)
+      (void)(default_value(a, x->collective.bytes, &bytes_x) && default_value(b, y->collective.bytes, &bytes_y));
+    if (x->collective.kind != y->collective.kind || x->collective.type != y->collective.type ||
+        x->collective.algorithm != y->collective.algorithm || bytes_x != bytes_y)
+      return cct_fail(CCT_USAGE, "programs '%s' and '%s': group '%s': collective %d differs (entries %d and %d)",
+                      a->name, b->name, name, n, i, j);
+    if (in_graph(a, i) != in_graph(b, j))
+      return cct_fail(
+          CCT_USAGE, "programs '%s' and '%s': group '%s': collective %d is inside a graph in one, outside in the other",
+          a->name, b->name, name, n);
+  }
+  return CCT_OK;
+}
+
+static int is_p2p(const struct cct_op *op, int group) {
+  return (op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV) && op->p2p.group == group;
+}
+
+/* The `n`-th entry of `kind` with this offset, modulo the group's size; -1: none. */
+static int nth_p2p(const struct cct_program *p, enum cct_op_kind kind, int group, int size, int offset, int n) {
+  for (int id = 0; id < p->n_ops; id++)
+    if (p->ops[id].kind == kind && p->ops[id].p2p.group == group && (p->ops[id].p2p.peer_offset - offset) % size == 0 &&
+        n-- == 0)
+      return id;
+  return -1;
+}
+
+static enum cct_status check_messages(const struct cct_job *job, int group, const struct cct_program *a,
+                                      const struct cct_program *b, int offset) {
+  int size = job->groups[group].size;
+  for (int way = 0; way < 2; way++) {
+    enum cct_op_kind mine = way ? CCT_OP_RECV : CCT_OP_SEND, theirs = way ? CCT_OP_SEND : CCT_OP_RECV;
+    for (int n = 0;; n++) {
+      int i = nth_p2p(a, mine, group, size, offset, n), j = nth_p2p(b, theirs, group, size, -offset, n);
+      if (i < 0 && j < 0)
+        break;
+      if (i < 0 || j < 0)
+        return cct_fail(CCT_USAGE, "programs '%s' and '%s': group '%s': message %d at offset %d has no %s", a->name,
+                        b->name, job->groups[group].name, n, offset, (i < 0) == (way == 0) ? "send" : "receive");
+      int64_t x = 0, y = 0;
+      if (default_value(a, a->ops[i].p2p.bytes, &x) && default_value(b, b->ops[j].p2p.bytes, &y) && x != y)
+        return cct_fail(CCT_USAGE, "programs '%s' and '%s': group '%s': message %d at offset %d: %lld bytes, but %lld",
+                        a->name, b->name, job->groups[group].name, n, offset, (long long)x, (long long)y);
+    }
+  }
+  return CCT_OK;
+}
+
+static int uses_p2p(const struct cct_program *p, int group) {
+  for (int id = 0; id < p->n_ops; id++)
+    if (is_p2p(&p->ops[id], group))
+      return 1;
+  return 0;
+}
+
+/* Messages of one rank. `judged` has the peer role that each entry was last held against, so that the ranks of a role,
+ * which lie side by side, cost one judgement. */
+static enum cct_status check_rank_messages(const struct cct_job *job, int g, int rank, const struct cct_role *role,
+                                           const struct cct_role **judged) {
+  const struct cct_group *group = &job->groups[g];
+  for (int id = 0; id < role->program->n_ops; id++) {
+    const struct cct_op *op = &role->program->ops[id];
+    if (!is_p2p(op, g))
+      continue;
+    int offset = (op->p2p.peer_offset % group->size + group->size) % group->size;
+    int index = (cct_group_index(group, rank) + offset) % group->size;
+    const struct cct_role *peer = cct_job_role(job, cct_group_member(group, rank, index));
+    if (judged[id] == peer)
+      continue;
+    judged[id] = peer;
+    enum cct_status status = check_messages(job, g, role->program, peer->program, offset);
+    if (status)
+      return status;
+  }
+  return CCT_OK;
+}
+
+/* Collectives against the first member's, each pair of roles once (`seen`, n_roles squared); messages against the
+ * peer's. */
+static enum cct_status check_group(const struct cct_job *job, int g, char *seen) {
+  enum cct_status status = CCT_OK;
+  for (int i = 0; i < job->n_roles && !status; i++) {
+    const struct cct_role *role = &job->roles[i];
+    const struct cct_role **judged = calloc((size_t)role->program->n_ops + 1, sizeof *judged);
+    if (!judged)
+      return cct_fail(CCT_NOMEM, "job of %d ranks: out of memory", job->ranks);
+    int has_messages = uses_p2p(role->program, g);
+    for (int rank = role->first; rank < role->first + role->count && !status; rank++) {
+      const struct cct_role *first = cct_job_role(job, cct_group_member(&job->groups[g], rank, 0));
+      char *pair = seen + (ptrdiff_t)i * job->n_roles + (first - job->roles);
+      if (role != first && !*pair) {
+        *pair = 1;
+        status = check_collectives(job, g, first->program, role->program);
+      }
+      if (!status && has_messages)
+        status = check_rank_messages(job, g, rank, role, judged);
+    }
+    free(judged);
+  }
+  return status;
+}
+
+static enum cct_status check_shape(const struct cct_job *job) {
+  if (job->ranks < 1 || job->ranks > RANKS_LIMIT)
+    return cct_fail(CCT_USAGE, "job: %d ranks, outside 1 to %d", job->ranks, RANKS_LIMIT);
+  int next = 0;
+  for (int i = 0; i < job->n_roles; i++) {
+    const struct cct_role *role = &job->roles[i];
+    if (role->first != next || role->count < 1 || role->count > job->ranks - next)
+      return cct_fail(CCT_USAGE, "job: role %d (program '%s'): ranks %d and %d more do not continue at rank %d of %d",
+                      i, role->program->name, role->first, role->count - 1, next, job->ranks);
+    next += role->count;
+  }
+  if (next != job->ranks)
+    return cct_fail(CCT_USAGE, "job: no role for rank %d of %d", next, job->ranks);
+  for (int g = 0; g < job->n_groups; g++) {
+    int64_t span = (int64_t)job->groups[g].size * job->groups[g].stride;
+    if (job->groups[g].size < 1 || job->groups[g].stride < 1 || span > job->ranks || job->ranks % span)
+      return cct_fail(CCT_USAGE, "job: group '%s': %d members, %d apart, do not divide %d ranks", job->groups[g].name,
+                      job->groups[g].size, job->groups[g].stride, job->ranks);
+  }
+  return CCT_OK;
+}
+
+enum cct_status cct_job_check(const struct cct_job *job) {
+  enum cct_status status = check_shape(job);
+  for (int i = 0; i < job->n_roles && !status; i++)
+    status = check_program(job, job->roles[i].program);
+  for (int g = 0; g < job->n_groups && !status; g++) {
+    char *seen = calloc((size_t)job->n_roles, (size_t)job->n_roles);
+    status = seen ? check_group(job, g, seen) : cct_fail(CCT_NOMEM, "job of %d ranks: out of memory", job->ranks);
+    free(seen);
+  }
+  return status;
+}
