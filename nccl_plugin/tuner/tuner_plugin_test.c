@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The built library, loaded as NCCL loads it. Conditions come from CCTAX_CONDITION or from fake driver libraries, so
+ * that the tests say the same on machines with GPUs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/text.h"
+#include "nccl_plugin/tuner/core_emulator.h"
+#include "tuner/rules_scan_test.h"
+
+enum {
+  CELLS = CCT_TUNER_ALGORITHMS * CCT_TUNER_PROTOCOLS,
+  ALLREDUCE = CCT_TUNER_ALLREDUCE
+};
+static const enum cct_emulated_nccl nccls[] = {CCT_NCCL_TO_2_28, CCT_NCCL_TO_2_30, CCT_NCCL_LATER};
+/* All-reduce of 4 MiB on two H200s without NVLS, as NCCL 2.28.3 hands it over (tests/data/h200x2). */
+static const float sample[CELLS] = {76.7f, 37.7f, 36.0f, 37.8f, 31.0f, 27.1f, -1, -1, -1, -1, -1,
+                                    -1,    -1,    -1,    -1,    -1,    -1,    -1, -1, -1, -1};
+
+static char folder[] = "/tmp/cctax-tuner-test.XXXXXX";
+static char rules_path[sizeof folder + 16];
+static const char *plugin_path;
+static atomic_int warnings;
+static char last_warning[1024];
+
+static void logger(int level, unsigned long flags, const char *file, int line, const char *format, ...) {
+  va_list args;
+  (void)flags, (void)file, (void)line;
+  if (level != CCT_NCCL_WARN)
+    return;
+  va_start(args, format);
+  vsnprintf(last_warning, sizeof last_warning, format, args);
+  va_end(args);
+  warnings++;
+}
+
+static void set(const char *name, const char *value) {
+  if (value)
+    setenv(name, value, 1);
+  else
+    unsetenv(name);
+}
+
+static void write_rules(const char *text) {
+  assert_int_equal(cct_write_file(rules_path, text, strlen(text)), CCT_OK);
+  set("CCTAX_TUNER_RULES", rules_path);
+}
+
+static int setup(void **state) {
+  (void)state;
+  static const char *const variables[] = {"CCTAX_TUNER_RULES", "NCCL_TUNER_CONFIG_FILE", "CCTAX_CONDITION",
+                                          "CCTAX_TUNER_PROOF", "NCCL_NVLS_ENABLE",       "NCCL_ALGO",
+                                          "NCCL_PROTO"};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    unsetenv(variables[i]);
+  warnings = 0;
+  last_warning[0] = '\0';
+  return 0;
+}
+
+static struct cct_emulator load(int newest) {
+  struct cct_emulator e;
+  cct_emulator_load(plugin_path, newest, &e);
+  assert_int_equal(e.api, newest);
+  return e;
+}
+
+/* One call on a copy of `sample` after one init; the cell picked by every NCCL, which must agree. */
+static int decide(size_t ranks, size_t nodes, int collective, size_t bytes, int *channels_out) {
+  struct cct_emulator e = load(5);
+  void *context = NULL;
+  float cost[CELLS];
+  memcpy(cost, sample, sizeof cost);
+  assert_int_equal(cct_emulator_init(&e, ranks, nodes, logger, &context), 0);
+  assert_int_equal(cct_emulator_get(&e, context, collective, bytes, 1, 0, cost, 7, 3, channels_out), 0);
+  int cell = cct_emulator_pick(nccls[0], sample, cost, CELLS);
+  for (size_t i = 1; i < 3; i++)
+    assert_int_equal(cct_emulator_pick(nccls[i], sample, cost, CELLS), cell);
+  assert_int_equal(cct_emulator_finalize(&e, context), 0);
+  cct_emulator_unload(&e);
+  return cell;
+}
+
+enum {
+  TREE_LL = 0,
+  RING_LL = 3,
+  RING_LL128 = 4,
+  RING_SIMPLE = 5
+};
+
+static void every_interface_decides_and_the_estimate_names_the_cell(void **state) {
+  (void)state;
+  write_rules("allreduce,0,-1,ring,ll128,-1,-1,-1,-1,1\nallreduce,0,-1,ring,ll,8,-1,-1\n");
+  for (int api = 3; api <= 6; api++) {
+    struct cct_emulator e = load(api);
+    void *context = NULL;
+    int channels;
+    float cost[CELLS];
+    memcpy(cost, sample, sizeof cost);
+    assert_string_equal(api < 5 ? e.v3_or_v4->name : e.v5_or_v6->name, "cctax");
+    assert_int_equal(cct_emulator_init(&e, 8, 1, logger, &context), 0);
+    assert_int_equal(cct_emulator_get(&e, context, ALLREDUCE, 1 << 22, 1, 1, cost, 7, 3, &channels), 0);
+    int cell = api == 3 ? RING_LL : RING_LL128; /* interface 3 does not say that buffers are registered */
+    assert_int_equal(channels, api == 3 ? 8 : 0);
+    for (size_t i = 0; i < 3; i++)
+      assert_int_equal(cct_emulator_pick(nccls[i], sample, cost, CELLS), cell);
+    assert_true(fabsf(cost[cell] - 1e-3f * (float)(cell + 1)) < 1e-9f);
+    if (api == 6)
+      assert_null(e.v5_or_v6->chunk);
+    assert_int_equal(cct_emulator_finalize(&e, context), 0);
+    cct_emulator_unload(&e);
+  }
+}
+
+static void nothing_fails_without_context_logger_table_or_sense(void **state) {
+  (void)state;
+  write_rules("allreduce,0,-1,ring,ll128,4,-1,-1\n");
+  for (int api = 3; api <= 6; api++) {
+    struct cct_emulator e = load(api);
+    void *context = NULL;
+    float cost[CELLS], ignored[CELLS];
+    int channels;
+    for (int i = 0; i < CELLS; i++)
+      ignored[i] = i % 2 ? -1 : -1024;
+    memcpy(cost, ignored, sizeof cost);
+    assert_int_equal(cct_emulator_get(&e, NULL, ALLREDUCE, 1, 1, 0, cost, 7, 3, &channels), 0);
+    assert_int_equal(cct_emulator_finalize(&e, NULL), 0);
+    assert_int_equal(cct_emulator_init(&e, 1, 1, NULL, &context), 0);
+    assert_int_equal(cct_emulator_get(&e, context, ALLREDUCE, 1, 1, 0, cost, 7, 3, &channels), 0);
+    assert_memory_equal(cost, ignored, sizeof cost);
+    assert_int_equal(channels, 0);
+    assert_int_equal(cct_emulator_get(&e, context, ALLREDUCE, 1, 1, 0, NULL, 7, 3, &channels), 0);
+    assert_int_equal(cct_emulator_get(&e, context, 1234, 1, 1, 0, cost, 7, 3, &channels), 0);
+    memcpy(cost, sample, sizeof cost);
+    assert_int_equal(cct_emulator_get(&e, context, ALLREDUCE, SIZE_MAX, 1, 7, cost, 1, 3, &channels), 0);
+    assert_memory_equal(cost, sample, sizeof cost); /* only Tree's row is there, and no rule names it */
+    if (api >= 5)
+      assert_int_equal(e.v5_or_v6->init(NULL, 0, 8, 1, NULL, NULL, NULL), 0);
+    assert_int_equal(cct_emulator_finalize(&e, context), 0);
+    assert_int_equal(cct_emulator_init(&e, 0, 1, NULL, &context), 0);
+    assert_int_equal(cct_emulator_finalize(&e, context), 0);
+    cct_emulator_unload(&e);
+  }
+}
+
+static float random_cost(uint64_t seed, uint64_t i) {
+  static const float odd[] = {-1, -1, -1, -1024, NAN, INFINITY, 0, 1e-4f, 0.005f, 4e9f, -0.5f, FLT_MAX};
+  if (cct_random_below(seed, 2 * i, 3) == 0)
+    return odd[cct_random_below(seed, 2 * i + 1, sizeof odd / sizeof *odd)];
+  return 1 + 100 * (float)cct_random_unit(seed, 2 * i + 1);
+}
+
+struct random_file {
+  struct cct_rule items[40];
+  struct cct_rules rules;
+  struct cct_tuner_situation situation;
+  const char *condition;
+};
+
+static void random_file_make(uint64_t seed, struct random_file *f) {
+  static const struct {
+    const char *text, *gpu;
+    int cc, off;
+  } conditions[] = {{"cc,gpu=NVIDIA H200", "NVIDIA H200", 1, 0},
+                    {"clear,gpu=NVIDIA B200", "NVIDIA B200", 0, 0},
+                    {"no-multicast", "", -1, 1},
+                    {"cc,no-multicast", "", 1, 1}};
+  size_t c = (size_t)cct_random_below(seed, 0, 4);
+  struct cct_text text = {0};
+  char line[CCT_RULE_TEXT];
+  f->rules = (struct cct_rules){f->items, 1 + (size_t)cct_random_below(seed, 1, 39), 40};
+  for (size_t i = 0; i < f->rules.n; i++) {
+    f->items[i] = random_rule(cct_random_fold(seed, i));
+    cct_text_add(&text, "%s\n", cct_rule_text(&f->items[i], line));
+  }
+  f->condition = conditions[c].text;
+  f->situation =
+      (struct cct_tuner_situation){1 + (int)cct_random_below(seed, 2, 2), 2 + (int)cct_random_below(seed, 3, 2),
+                                   conditions[c].cc, conditions[c].off, conditions[c].gpu};
+  write_rules(text.s);
+  set("CCTAX_CONDITION", f->condition);
+  cct_text_free(&text);
+}
+
+/* One random call on two contexts, as two ranks make it; the contract, cell by cell, and the choice. */
+static int random_call(const struct random_file *f, const struct cct_emulator *e, void *const contexts[2],
+                       uint64_t seed) {
+  float before[CELLS], cost[CELLS], other[CELLS];
+  struct cct_tuner_call call = {.collective = (int)cct_random_below(seed, 100, 6),
+                                .bytes = (uint64_t)cct_random_below(seed, 101, 45),
+                                .pipe_ops = 1 + (int)cct_random_below(seed, 102, 4),
+                                .reg_buff = (int)cct_random_below(seed, 103, 2),
+                                .cost = before,
+                                .algorithms = 6 + (int)cct_random_below(seed, 104, 2),
+                                .protocols = 3};
+  struct cct_tuner_choice choice = {.rule = -1};
+  int cells = call.algorithms * 3, channels, other_channels;
+  for (uint64_t i = 0; i < CELLS; i++)
+    before[i] = random_cost(seed, i);
+  memcpy(cost, before, sizeof cost);
+  memcpy(other, before, sizeof other);
+  int rc = cct_emulator_get(e, contexts[0], call.collective, call.bytes, call.pipe_ops, call.reg_buff, cost,
+                            call.algorithms, 3, &channels) |
+           cct_emulator_get(e, contexts[1], call.collective, call.bytes, call.pipe_ops, call.reg_buff, other,
+                            call.algorithms, 3, &other_channels);
+  if (rc || memcmp(cost, other, sizeof cost) != 0 || channels != other_channels)
+    fail_msg("seed %llu: ranks differ, or an error", (unsigned long long)seed);
+  int is_chosen = scan(&f->rules, &f->situation, &call, &choice) == CCT_TUNER_CHOSEN;
+  for (int i = 0; i < CELLS; i++) {
+    int was = i < cells && cct_cost_is_usable(before[i]);
+    if (was ? !cct_cost_is_usable(cost[i]) : memcmp(&cost[i], &before[i], sizeof(float)) != 0)
+      fail_msg("seed %llu cell %d: %g became %g", (unsigned long long)seed, i, before[i], cost[i]);
+  }
+  if (channels != (is_chosen ? choice.channels : 0))
+    fail_msg("seed %llu: %d channels", (unsigned long long)seed, channels);
+  for (size_t i = 0; i < 3; i++) {
+    int wanted =
+        is_chosen ? choice.algorithm * 3 + choice.protocol : cct_emulator_pick(nccls[i], before, before, cells);
+    int picked = cct_emulator_pick(nccls[i], before, cost, cells);
+    if (picked != wanted)
+      fail_msg("seed %llu: picks %d, not %d", (unsigned long long)seed, picked, wanted);
+  }
+  return is_chosen;
+}
+
+static void a_million_random_tables_keep_the_contract(void **state) {
+  (void)state;
+  size_t chosen = 0, calls = 1000000, files = 100;
+  for (uint64_t file = 0; file < files; file++) {
+    struct random_file f;
+    void *contexts[2] = {NULL, NULL};
+    random_file_make(file, &f);
+    struct cct_emulator e = load(4 + (int)(file % 3));
+    for (int rank = 0; rank < 2; rank++)
+      cct_emulator_init(&e, (size_t)f.situation.ranks, (size_t)f.situation.nodes, logger, &contexts[rank]);
+    for (uint64_t n = 0; n < calls / files; n++)
+      chosen += (size_t)random_call(&f, &e, contexts, cct_random_fold(file, n));
+    for (int rank = 0; rank < 2; rank++)
+      cct_emulator_finalize(&e, contexts[rank]);
+    cct_emulator_unload(&e);
+  }
+  print_message("%zu of %zu calls decided by a rule\n", chosen, calls);
+  assert_true(chosen > calls / 20);
+}
+
+static struct cct_emulator shared_emulator;
+static void *shared_context;
+static void *thread_run(void *wrong) {
+  void *own = NULL;
+  cct_emulator_init(&shared_emulator, 8, 1, logger, &own);
+  for (int i = 0; i < 1000; i++) {
+    float cost[CELLS];
+    int channels;
+    memcpy(cost, sample, sizeof cost);
+    cct_emulator_get(&shared_emulator, i % 2 ? own : shared_context, ALLREDUCE, (size_t)i, 1, 0, cost, 7, 3, &channels);
+    if (cct_emulator_pick(CCT_NCCL_LATER, sample, cost, CELLS) != (i < 500 ? RING_LL : RING_LL128))
+      atomic_fetch_add((atomic_int *)wrong, 1);
+  }
+  cct_emulator_finalize(&shared_emulator, own);
+  return NULL;
+}
+
+/* The counters are text in the folder's files; the sum over them, by the word that follows the digits. */
+static long counted(const char *what, int *files_out) {
+  long sum = 0;
+  int files = 0;
+  DIR *dir = opendir(folder);
+  for (struct dirent *entry; (entry = readdir(dir));) {
+    char path[sizeof folder + 300], *text = NULL;
+    size_t length;
+    if (!strstr(entry->d_name, ".proof"))
+      continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    assert_int_equal(cct_read_file(path, 1 << 20, &text, &length), CCT_OK);
+    const char *at = strstr(text, what);
+    sum += at && at - text >= 9 ? atol(at - 9) : 0;
+    files += at != NULL;
+    free(text);
+  }
+  closedir(dir);
+  if (files_out)
+    *files_out = files;
+  return sum;
+}
+
+static void clear_proofs(void) {
+  char command[sizeof folder + 64];
+  snprintf(command, sizeof command, "rm -f %s/*.proof", folder);
+  assert_int_equal(system(command), 0);
+}
+
+static void sixty_four_threads_decide_and_count_without_loss(void **state) {
+  (void)state;
+  pthread_t threads[64];
+  atomic_int wrong = 0;
+  int files;
+  clear_proofs();
+  write_rules("allreduce,0,499,ring,ll,-1,-1,-1\nallreduce,500,-1,ring,ll128,-1,-1,-1\n");
+  set("CCTAX_TUNER_PROOF", folder);
+  shared_emulator = load(5);
+  cct_emulator_init(&shared_emulator, 8, 1, logger, &shared_context);
+  for (size_t i = 0; i < 64; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, thread_run, &wrong), 0);
+  for (size_t i = 0; i < 64; i++)
+    pthread_join(threads[i], NULL);
+  assert_int_equal(wrong, 0);
+  assert_int_equal(counted("line 1:", &files), 64 * 500);
+  assert_int_equal(files, 65);
+  assert_int_equal(counted("line 2:", NULL), 64 * 500);
+  cct_emulator_finalize(&shared_emulator, shared_context);
+  cct_emulator_unload(&shared_emulator);
+  clear_proofs();
+}
+
+static void a_refused_file_is_one_warning_with_its_line_and_changes_nothing(void **state) {
+  (void)state;
+  int channels;
+  char wanted[256];
+  write_rules("allreduce,0,-1,ring,ll128,-1,-1,-1\nallreduce,0,-1,ring,ll12,-1,-1,-1\n");
+  set("CCTAX_CONDITION", "clear,no-multicast,gpu=NVIDIA H200"); /* built-in rules would hold, and must not step in */
+  struct cct_emulator e = load(5);                              /* held, so that the process's memory of warnings is */
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(decide(2, 1, ALLREDUCE, 4 << 20, &channels), RING_SIMPLE);
+  assert_int_equal(channels, 0);
+  assert_int_equal(warnings, 1);
+  snprintf(wanted, sizeof wanted, "%s:2: unknown protocol 'll12', did you mean 'll128'", rules_path);
+  assert_non_null(strstr(last_warning, wanted));
+  cct_emulator_unload(&e);
+  set("CCTAX_TUNER_RULES", "/nonexistent/rules.csv");
+  assert_int_equal(decide(2, 1, ALLREDUCE, 4 << 20, &channels), RING_SIMPLE);
+  assert_non_null(strstr(last_warning, "/nonexistent/rules.csv: cannot be read"));
+}
+
+static void an_unreachable_rule_is_one_warning_with_both_lines(void **state) {
+  (void)state;
+  int channels;
+  write_rules("# rules\nallreduce,0,-1,ring,ll,-1,-1,-1\nallreduce,5,9,ring,simple,-1,-1,-1\n");
+  assert_int_equal(decide(2, 1, ALLREDUCE, 7, &channels), RING_LL);
+  assert_int_equal(warnings, 1);
+  assert_non_null(strstr(last_warning, ":3: no size can reach this rule, line 2 comes first"));
+}
+
+static void files_are_found_by_either_variable_and_gaps_keep_nccls_choice(void **state) {
+  (void)state;
+  int channels;
+  write_rules("allreduce,0,100,tree,ll,2,1,-1\nallreduce,0,200,ring,ll128,-1,-1,-1\n");
+  set("NCCL_TUNER_CONFIG_FILE", "/nonexistent/other.csv"); /* CCTAX_TUNER_RULES comes first */
+  assert_int_equal(decide(8, 1, ALLREDUCE, 100, &channels), TREE_LL);
+  assert_int_equal(channels, 2);
+  assert_int_equal(decide(8, 2, ALLREDUCE, 100, &channels), RING_LL128);
+  assert_int_equal(channels, 0);
+  assert_int_equal(decide(8, 1, ALLREDUCE, 201, &channels), RING_SIMPLE);
+  assert_int_equal(decide(8, 1, CCT_TUNER_ALLGATHER, 100, &channels), RING_SIMPLE);
+  set("CCTAX_TUNER_RULES", NULL);
+  set("NCCL_TUNER_CONFIG_FILE", rules_path);
+  assert_int_equal(decide(8, 1, ALLREDUCE, 100, &channels), TREE_LL);
+  set("CCTAX_TUNER_RULES", "none");
+  assert_int_equal(decide(8, 1, ALLREDUCE, 100, &channels), RING_SIMPLE);
+  assert_int_equal(warnings, 0);
+}
+
+static void on_several_nodes_only_an_agreed_condition_decides(void **state) {
+  (void)state;
+  int channels;
+  write_rules("allreduce,0,-1,tree,ll,-1,-1,-1,-1,-1,cc\nallreduce,0,-1,ring,ll,-1,-1,-1,-1,-1,clear\n"
+              "allreduce,0,-1,ring,ll128,-1,-1,-1,-1,-1,any,NVIDIA H200\n");
+  assert_int_equal(decide(8, 2, ALLREDUCE, 1, &channels), RING_SIMPLE);
+  set("CCTAX_CONDITION", "clear");
+  assert_int_equal(decide(8, 2, ALLREDUCE, 1, &channels), RING_LL);
+  set("CCTAX_CONDITION", "no-multicast,cc");
+  assert_int_equal(decide(8, 2, ALLREDUCE, 1, &channels), TREE_LL);
+  set("CCTAX_CONDITION", "gpu=NVIDIA H200 NVL");
+  assert_int_equal(decide(8, 2, ALLREDUCE, 1, &channels), RING_LL128);
+  assert_int_equal(warnings, 0);
+  set("CCTAX_CONDITION", "on");
+  assert_int_equal(decide(8, 1, ALLREDUCE, 1, &channels), RING_SIMPLE);
+  assert_int_equal(warnings, 1);
+  assert_non_null(strstr(last_warning, "CCTAX_CONDITION: 'on' is not understood"));
+}
+
+static void cells_that_the_user_filtered_out_stay_out(void **state) {
+  (void)state;
+  struct cct_emulator e = load(5);
+  void *context = NULL;
+  int channels;
+  float cost[CELLS], before[CELLS];
+  write_rules("allreduce,0,-1,ring,ll128,-1,-1,-1\nallreduce,0,-1,ring,ll,-1,-1,-1\n");
+  cct_emulator_init(&e, 8, 1, logger, &context);
+  memcpy(before, sample, sizeof before);
+  before[RING_LL128] = before[RING_LL] = before[TREE_LL] = before[1] = -1; /* NCCL_PROTO=Simple */
+  memcpy(cost, before, sizeof cost);
+  cct_emulator_get(&e, context, ALLREDUCE, 1, 1, 0, cost, 7, 3, &channels);
+  assert_memory_equal(cost, before, sizeof cost);
+  before[RING_LL] = 30; /* NCCL_PROTO=^LL128: the next rule */
+  memcpy(cost, before, sizeof cost);
+  cct_emulator_get(&e, context, ALLREDUCE, 1, 1, 0, cost, 7, 3, &channels);
+  assert_int_equal(cct_emulator_pick(CCT_NCCL_TO_2_28, before, cost, CELLS), RING_LL);
+  cct_emulator_finalize(&e, context);
+  cct_emulator_unload(&e);
+}
+
+/* Killed, with a communicator open: the file is whole and counts the last call. */
+static void the_proof_is_readable_during_the_job_and_after_a_kill(void **state) {
+  (void)state;
+  int pipe_ends[2], status, files;
+  char go;
+  clear_proofs();
+  write_rules("allreduce,0,-1,ring,ll128,-1,-1,-1\n");
+  set("CCTAX_TUNER_PROOF", folder);
+  assert_int_equal(pipe(pipe_ends), 0);
+  pid_t pid = fork();
+  if (pid == 0) {
+    struct cct_emulator e = load(5);
+    void *context = NULL;
+    int channels;
+    float cost[CELLS];
+    cct_emulator_init(&e, 8, 1, NULL, &context);
+    for (int i = 0; i < 12345; i++) {
+      memcpy(cost, sample, sizeof cost);
+      cct_emulator_get(&e, context, i < 45 ? CCT_TUNER_REDUCE : ALLREDUCE, 1, 1, 0, cost, 7, 3, &channels);
+    }
+    if (write(pipe_ends[1], "x", 1) == 1)
+      pause();
+    _exit(9);
+  }
+  assert_int_equal(read(pipe_ends[0], &go, 1), 1);
+  assert_int_equal(counted("line 1: allreduce,0,18446744073709551615,ring,ll128", &files), 12300);
+  assert_int_equal(files, 1);
+  kill(pid, SIGKILL);
+  waitpid(pid, &status, 0);
+  assert_int_equal(counted("line 1: allreduce", NULL), 12300);
+  assert_int_equal(counted("calls that no rule covers", NULL), 45);
+  assert_int_equal(counted("allreduce calls in which NVLS is not usable", NULL), 12300);
+  counted("state   running ", &files);
+  assert_int_equal(files, 1);
+  clear_proofs();
+  set("CCTAX_TUNER_PROOF", "/nonexistent/folder");
+  int channels;
+  assert_int_equal(decide(8, 1, ALLREDUCE, 1, &channels), RING_LL128);
+  assert_int_equal(warnings, 1);
+  assert_non_null(strstr(last_warning, "no proof can be written to '/nonexistent/folder': No such file"));
+}
+
+static int group_setup(void **state) {
+  (void)state;
+  static char path[4096];
+  if (!mkdtemp(folder))
+    return 1;
+  snprintf(rules_path, sizeof rules_path, "%s/rules.csv", folder);
+  snprintf(path, sizeof path, "%s/lib/libnccl-tuner-cctax.so", getenv("CCT_BINARY"));
+  plugin_path = path;
+  return 0;
+}
+
+static int group_teardown(void **state) {
+  (void)state;
+  char command[sizeof folder + 16];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup(f, setup)
+  const struct CMUnitTest tests[] = {
+      TEST(every_interface_decides_and_the_estimate_names_the_cell),
+      TEST(nothing_fails_without_context_logger_table_or_sense),
+      TEST(a_million_random_tables_keep_the_contract),
+      TEST(sixty_four_threads_decide_and_count_without_loss),
+      TEST(a_refused_file_is_one_warning_with_its_line_and_changes_nothing),
+      TEST(an_unreachable_rule_is_one_warning_with_both_lines),
+      TEST(files_are_found_by_either_variable_and_gaps_keep_nccls_choice),
+      TEST(on_several_nodes_only_an_agreed_condition_decides),
+      TEST(cells_that_the_user_filtered_out_stay_out),
+      TEST(the_proof_is_readable_during_the_job_and_after_a_kill),
+  };
+  return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
