@@ -32,7 +32,7 @@ int cct_emulator_init(const struct cct_emulator *e, size_t ranks, size_t nodes, 
   int gpus = (int)(ranks / nodes);
   struct cct_nccl_domains_v5 domains = {(int)nodes, gpus, gpus};
   struct cct_nccl_constants_v5 constants = {.base_latencies = {{6.8, 14, 8.4}, {6.6, 14, 8.4}}};
-  return e->v5_or_v6->init(context_out, 0xcc7a, ranks, nodes, logger, &domains, &constants);
+  return e->v5_or_v6->init(context_out, e->comm_id, ranks, nodes, logger, &domains, &constants);
 }
 
 int cct_emulator_get(const struct cct_emulator *e, void *context, int collective, size_t bytes, int pipe_ops,

@@ -14,7 +14,8 @@ enum cct_emulated_nccl { /* how a cell is picked */
 
 struct cct_emulator {
   void *library;
-  int api; /* 0: no tuner, the job runs untuned */
+  int api;          /* 0: no tuner, the job runs untuned */
+  uint64_t comm_id; /* of the communicators it inits; set after loading */
   const struct cct_nccl_tuner_v4 *v3_or_v4;
   const struct cct_nccl_tuner_v6 *v5_or_v6;
 };
