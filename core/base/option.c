@@ -194,7 +194,7 @@ enum cct_status cct_options_parse(struct cct_options *options, enum cct_command 
   int n_rest = 0, only_rest = 0;
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i], *text;
-    enum cct_option_id id;
+    enum cct_option_id id = 0; /* find_row sets it where it succeeds, which gcc 12 at -O3 does not see */
     if (only_rest || word[0] != '-' || !word[1]) {
       rest[n_rest++] = word;
       continue;
