@@ -3,6 +3,8 @@
 #ifndef CCT_CRYPT_EVP_H
 #define CCT_CRYPT_EVP_H
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/rand.h>
 
 #endif

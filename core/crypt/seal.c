@@ -2,14 +2,12 @@
 #include "crypt/seal.h"
 
 #include <limits.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/rand.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "crypt/evp.h"
 
 enum {
   key_bytes = 32,
