@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The net plugin played as NCCL plays it, in both modes and all three versions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "nccl_plugin/net/net_play.h"
+
+static char psk_variable[300], stats_variable[300], stats_path[200];
+static const char *plain_env[] = {"CCTAX_NET_MODE=plain", NULL};
+static const char *tls_env[] = {psk_variable, NULL};
+
+static int run_both_modes(struct play_case c) {
+  int is_good = 1;
+  for (int tls = 0; tls < 2 && is_good; tls++) {
+    c.env[0] = c.env[1] = tls ? tls_env : plain_env;
+    is_good = play_run(&c);
+    play_free(&c);
+  }
+  return is_good;
+}
+
+/* ---- sizes ---- */
+
+static const size_t sizes[] = {0,     1,     7,     128,   1000,   16335,         16359,   16360,   16361,   16384,
+                               16385, 65535, 65536, 65537, 131075, (1 << 20) - 1, 1 << 20, 4 << 20, 64 << 20};
+
+static int sizes_side(struct play *play) {
+  void *send = NULL, *recv = NULL, *request;
+  size_t room = (64 << 20) + 64;
+  unsigned char *out = malloc(room), *in = malloc(room);
+  PLAY_CHECK(play_meet(play, 1, &send, &recv) == CCT_NCCL_SUCCESS);
+  size_t n_sizes = sizeof sizes / sizeof *sizes - (play->version == 11 ? 0 : 2); /* the largest once */
+  for (size_t i = 0; i < n_sizes; i++) {
+    size_t n = sizes[i], posted = n + (i % 2 ? 64 : 0);
+    int tag = 0, got = -1;
+    void *data = in, *sent = NULL;
+    play_fill(out, n, i * 2 + (size_t)play->role);
+    memset(in + (n > 8 ? n - 8 : 0), 0xa5, 72);
+    request = (void *)0x1; /* the marker NCCL leaves for LL */
+    PLAY_CHECK(play->net->irecv(recv, 1, &data, &posted, &tag, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
+    PLAY_CHECK(request && request != (void *)0x1);
+    while (!sent)
+      PLAY_CHECK(play->net->isend(send, out, n, 0, NULL, NULL, &sent) == CCT_NCCL_SUCCESS);
+    for (int done[2] = {0}, bytes = -1; !done[0] || !done[1];) { /* each may need the other to move */
+      if (!done[0])
+        PLAY_CHECK(play->net->test(sent, &done[0], &bytes) == CCT_NCCL_SUCCESS && (!done[0] || bytes == (int)n));
+      if (!done[1])
+        PLAY_CHECK(play->net->test(request, &done[1], &got) == CCT_NCCL_SUCCESS);
+    }
+    PLAY_CHECK(got == (int)n);
+    PLAY_CHECK(play_check(in, n, i * 2 + 1 - (size_t)play->role) == n);
+    PLAY_CHECK(in[n] == 0xa5 && in[n + 63] == 0xa5);
+  }
+  free(out);
+  free(in);
+  PLAY_CHECK(play->net->close_send(send) == CCT_NCCL_SUCCESS && play->net->close_recv(recv) == CCT_NCCL_SUCCESS);
+  return 0;
+}
+
+static void every_size_arrives_in_both_modes_and_all_versions(void **state) {
+  (void)state;
+  for (int version = 10; version <= 12; version++)
+    assert_true(
+        run_both_modes((struct play_case){.sides = {sizes_side, sizes_side}, .version = version, .timeout_s = 60}));
+}
+
+/* ---- windows of outstanding requests, late receives, slow peers ---- */
+
+enum {
+  WINDOW_MESSAGES = 400,
+  WINDOW = CCT_NCCL_NET_REQUESTS,
+  WINDOW_ROOM = 300000
+};
+
+static size_t size_of_message(int i) {
+  static const size_t some[] = {8, 0, 250000, 40, 16360, 16384, 70000, 3, 1024, 131072};
+  return some[(i * 7 + i / 10) % 10] + (size_t)(i % 5);
+}
+
+static int window_sender(struct play *play) {
+  void *send, *requests[WINDOW] = {NULL};
+  unsigned char *out = malloc((size_t)WINDOW * WINDOW_ROOM);
+  PLAY_CHECK(play_meet(play, 1, &send, NULL) == CCT_NCCL_SUCCESS);
+  int posted = 0, finished = 0;
+  int64_t deadline = play_now_ns() + 25000000000;
+  while (finished < WINDOW_MESSAGES) {
+    PLAY_CHECK(play_now_ns() < deadline);
+    if (posted < WINDOW_MESSAGES && posted - finished < WINDOW) {
+      int slot = posted % WINDOW;
+      play_fill(out + (size_t)slot * WINDOW_ROOM, size_of_message(posted), (uint64_t)posted);
+      PLAY_CHECK(play->net->isend(send, out + (size_t)slot * WINDOW_ROOM, size_of_message(posted), 0, NULL, NULL,
+                                  &requests[slot]) == CCT_NCCL_SUCCESS);
+      posted += requests[slot] != NULL;
+    }
+    if (finished < posted) {
+      int done, bytes;
+      PLAY_CHECK(play->net->test(requests[finished % WINDOW], &done, &bytes) == CCT_NCCL_SUCCESS);
+      finished += done;
+    }
+    if (posted % 97 == 96)
+      usleep(1000);
+  }
+  play_barrier(play);
+  free(out);
+  return play->net->close_send(send);
+}
+
+static int window_receiver(struct play *play) {
+  void *recv, *requests[WINDOW + 1] = {NULL};
+  unsigned char *in = malloc((size_t)WINDOW * WINDOW_ROOM);
+  PLAY_CHECK(play_meet(play, 1, NULL, &recv) == CCT_NCCL_SUCCESS);
+  usleep(100000); /* late: the sender has filled its window and the sockets */
+  int posted = 0, finished = 0, tag = 0, has_seen_full = 0;
+  int64_t deadline = play_now_ns() + 25000000000;
+  while (finished < WINDOW_MESSAGES) {
+    size_t room = WINDOW_ROOM;
+    PLAY_CHECK(play_now_ns() < deadline);
+    while (posted < WINDOW_MESSAGES) {
+      void *data = in + (size_t)(posted % WINDOW) * WINDOW_ROOM, *request = (void *)0x1;
+      PLAY_CHECK(play->net->irecv(recv, 1, &data, &room, &tag, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
+      if (!request) { /* 32 are out: NCCL's limit is the plugin's */
+        PLAY_CHECK(posted - finished == WINDOW);
+        has_seen_full = 1;
+        break;
+      }
+      requests[posted++ % WINDOW] = request;
+    }
+    int done, bytes;
+    PLAY_CHECK(play->net->test(requests[finished % WINDOW], &done, &bytes) == CCT_NCCL_SUCCESS);
+    if (done) {
+      size_t n = size_of_message(finished);
+      PLAY_CHECK(bytes == (int)n);
+      PLAY_CHECK(play_check(in + (size_t)(finished % WINDOW) * WINDOW_ROOM, n, (uint64_t)finished) == n);
+      finished++;
+      if (finished % 61 == 0)
+        usleep(2000); /* slow */
+    }
+  }
+  PLAY_CHECK(has_seen_full);
+  play_barrier(play);
+  free(in);
+  return play->net->close_recv(recv);
+}
+
+static void windows_late_receives_and_slow_peers_keep_order(void **state) {
+  (void)state;
+  assert_true(run_both_modes((struct play_case){.sides = {window_sender, window_receiver}}));
+}
+
+/* ---- many connections ---- */
+
+enum {
+  COMMS = 24
+};
+
+static int many_side(struct play *play) {
+  void *sends[COMMS], *recvs[COMMS], *out_requests[COMMS] = {NULL}, *in_requests[COMMS] = {NULL};
+  static unsigned char out[COMMS][200000], in[COMMS][200000];
+  PLAY_CHECK(play_meet(play, COMMS, sends, recvs) == CCT_NCCL_SUCCESS);
+  for (int round = 0; round < 6; round++) {
+    size_t n = round % 2 ? 200000 : 100 + (size_t)round;
+    int tag = 0, left = 2 * COMMS;
+    for (int i = 0; i < COMMS; i++) {
+      void *data = in[i];
+      play_fill(out[i], n, (uint64_t)(round * 1000 + i * 2 + play->role));
+      PLAY_CHECK(play->net->irecv(recvs[i], 1, &data, &n, &tag, NULL, NULL, &in_requests[i]) == CCT_NCCL_SUCCESS);
+      do
+        PLAY_CHECK(play->net->isend(sends[i], out[i], n, 0, NULL, NULL, &out_requests[i]) == CCT_NCCL_SUCCESS);
+      while (!out_requests[i]);
+    }
+    while (left > 0)
+      for (int i = COMMS - 1; i >= 0; i--) { /* any order */
+        int done = 0, bytes;
+        if (out_requests[i]) {
+          PLAY_CHECK(play->net->test(out_requests[i], &done, &bytes) == CCT_NCCL_SUCCESS);
+          out_requests[i] = done ? NULL : out_requests[i];
+          left -= done;
+        }
+        if (in_requests[i]) {
+          PLAY_CHECK(play->net->test(in_requests[i], &done, &bytes) == CCT_NCCL_SUCCESS);
+          in_requests[i] = done ? NULL : in_requests[i];
+          left -= done;
+          if (done)
+            PLAY_CHECK(play_check(in[i], n, (uint64_t)(round * 1000 + i * 2 + 1 - play->role)) == n);
+        }
+      }
+  }
+  play_barrier(play);
+  for (int i = 0; i < COMMS; i++)
+    PLAY_CHECK(!play->net->close_send(sends[i]) && !play->net->close_recv(recvs[i]));
+  return 0;
+}
+
+static void many_connections_at_once(void **state) {
+  (void)state;
+  assert_true(run_both_modes((struct play_case){.sides = {many_side, many_side}}));
+}
+
+/* ---- key updates and counters ---- */
+
+static int stream_side(struct play *play) { /* role 0 sends 64 messages to role 1 */
+  void *comm, *request = NULL;
+  size_t n = 100000;
+  unsigned char *bytes = malloc(n);
+  void *data = bytes;
+  PLAY_CHECK(play_meet(play, 1, play->role ? NULL : &comm, play->role ? &comm : NULL) == CCT_NCCL_SUCCESS);
+  for (uint64_t i = 0; i < 64; i++) {
+    int tag = 0, got;
+    if (play->role == 0) {
+      play_fill(bytes, n, i);
+      do
+        PLAY_CHECK(play->net->isend(comm, bytes, i % 4 ? n : 50, 0, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
+      while (!request);
+    } else
+      PLAY_CHECK(play->net->irecv(comm, 1, &data, &n, &tag, NULL, NULL, &request) == CCT_NCCL_SUCCESS && request);
+    PLAY_CHECK(play_wait(play, request, &got, 20) == CCT_NCCL_SUCCESS);
+    PLAY_CHECK(play->role == 0 || play_check(bytes, (size_t)got, i) == (i % 4 ? n : 50));
+  }
+  play_barrier(play);
+  free(bytes);
+  return (int)(play->role ? play->net->close_recv(comm) : play->net->close_send(comm));
+}
+
+static long long number_after(const char *text, const char *name) {
+  const char *at = strstr(text, name);
+  assert_non_null(at);
+  return atoll(at + strlen(name));
+}
+
+static void keys_are_updated_before_the_limit_and_counted(void **state) {
+  (void)state;
+  const char *env[] = {psk_variable, stats_variable, "CCTAX_NET_KEY_RECORDS=8", NULL};
+  struct play_case c = {.sides = {stream_side, stream_side}, .env = {env, env}};
+  unlink(stats_path);
+  assert_true(play_run(&c));
+  play_free(&c);
+  FILE *file = fopen(stats_path, "r");
+  assert_non_null(file);
+  char line[1000];
+  long long total = 64, bytes = 48 * 100000 + 16 * 50, updates = 0;
+  for (int i = 0; i < 2; i++) { /* one line a process: the sender's and the receiver's */
+    assert_non_null(fgets(line, sizeof line, file));
+    int is_sender = number_after(line, "\"messages_sent\":") > 0;
+    const char *way = is_sender ? "\"messages_sent\":" : "\"messages_received\":";
+    assert_int_equal(number_after(line, way), total);
+    assert_int_equal(number_after(line, is_sender ? "\"bytes_sent\":" : "\"bytes_received\":"), bytes);
+    long long records = number_after(line, is_sender ? "\"records_sent\":" : "\"records_received\":");
+    updates = number_after(line, is_sender ? "\"key_updates_sent\":" : "\"key_updates_received\":");
+    long long sockets = number_after(line, "\"connections\":") * (1 + 16);
+    assert_true(records >= bytes / 16384 && (updates + sockets) * 8 >= records && updates >= records / 8 - sockets &&
+                updates > 10);
+    assert_true(number_after(line, "\"crypto_ns\":") > 0);
+    assert_int_equal(number_after(line, "\"connections\":"), 1);
+  }
+  fclose(file);
+}
+
+/* ---- peers that die or stop ---- */
+
+static int victim_receives(struct play *play) { /* some of it, then it is gone */
+  void *recv, *request;
+  size_t n = 8 << 20;
+  int tag = 0, got, signal_number = getenv("PLAY_STOP") ? SIGSTOP : SIGKILL;
+  void *data = malloc(n);
+  PLAY_CHECK(play_meet(play, 1, NULL, &recv) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play->net->irecv(recv, 1, &data, &n, &tag, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play_wait(play, request, &got, 20) == CCT_NCCL_SUCCESS);
+  kill(getpid(), signal_number);
+  if (getenv("PLAY_RESUMES")) { /* continued: the rest arrives, and right */
+    for (int i = 1; i < 20; i++) {
+      PLAY_CHECK(play->net->irecv(recv, 1, &data, &n, &tag, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
+      PLAY_CHECK(play_wait(play, request, &got, 20) == CCT_NCCL_SUCCESS && got == (int)n);
+      PLAY_CHECK(play_check(data, n, 5) == n);
+    }
+    free(data);
+    return play->net->close_recv(recv);
+  }
+  return 1;
+}
+
+static int survivor_sends(struct play *play) {
+  void *send, *request = NULL;
+  size_t n = 8 << 20;
+  int done = 0, got;
+  unsigned char *data = malloc(n);
+  enum cct_nccl result = CCT_NCCL_SUCCESS;
+  play_fill(data, n, 5);
+  PLAY_CHECK(play_meet(play, 1, &send, NULL) == CCT_NCCL_SUCCESS);
+  int64_t start = play_now_ns();
+  int is_continued = 0;
+  for (int i = 0; i < 20 && !result; i++) {
+    for (request = NULL; !request && !result;)
+      result = play->net->isend(send, data, n, 0, NULL, NULL, &request);
+    for (done = 0; !done && !result && play_now_ns() - start < 15000000000;) {
+      result = play->net->test(request, &done, &got);
+      if (getenv("PLAY_RESUMES") && !is_continued && play_now_ns() - start > 700000000)
+        is_continued = kill(play->other, SIGCONT) == 0;
+    }
+  }
+  int ended_ms = (int)((play_now_ns() - start) / 1000000);
+  if (getenv("PLAY_RESUMES"))
+    PLAY_CHECK(result == CCT_NCCL_SUCCESS && is_continued);
+  else {
+    PLAY_CHECK(result == CCT_NCCL_REMOTE_ERROR && ended_ms < 10000);
+    PLAY_CHECK(play->net->test(request, &done, &got) == CCT_NCCL_REMOTE_ERROR); /* it stays one */
+    PLAY_CHECK(play->log->n_warnings == 1);
+    kill(play->other, SIGKILL);
+  }
+  free(data);
+  return play->net->close_send(send);
+}
+
+static int survivor_receives(struct play *play) {
+  void *recv, *request;
+  size_t n = 8 << 20;
+  int tag = 0, got;
+  void *data = malloc(n);
+  enum cct_nccl result = CCT_NCCL_SUCCESS;
+  PLAY_CHECK(play_meet(play, 1, NULL, &recv) == CCT_NCCL_SUCCESS);
+  for (int i = 0; i < 3 && !result; i++) {
+    result = play->net->irecv(recv, 1, &data, &n, &tag, NULL, NULL, &request);
+    if (!result)
+      result = play_wait(play, request, &got, 15);
+  }
+  PLAY_CHECK(result == CCT_NCCL_REMOTE_ERROR && play->log->n_warnings == 1);
+  free(data);
+  return play->net->close_recv(recv);
+}
+
+static int victim_sends(struct play *play) {
+  void *send, *request = NULL;
+  size_t n = 8 << 20;
+  unsigned char *data = calloc(1, n);
+  int got;
+  PLAY_CHECK(play_meet(play, 1, &send, NULL) == CCT_NCCL_SUCCESS);
+  for (int i = 0; i < 2; i++)
+    while (!request)
+      PLAY_CHECK(play->net->isend(send, data, n, 0, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play->net->test(request, &got, &got) == CCT_NCCL_SUCCESS);
+  return kill(getpid(), SIGKILL);
+}
+
+static void a_killed_peer_is_an_error(void **state) {
+  (void)state;
+  assert_true(run_both_modes((struct play_case){.sides = {survivor_sends, victim_receives}, .ends = {0, -SIGKILL}}));
+  assert_true(run_both_modes((struct play_case){.sides = {victim_sends, survivor_receives}, .ends = {-SIGKILL, 0}}));
+}
+
+static void a_stopped_peer_is_waited_for_and_then_an_error(void **state) {
+  (void)state;
+  const char *stalls[] = {psk_variable, "PLAY_STOP=1", "CCTAX_NET_STALL_S=1", NULL};
+  const char *resumes[] = {psk_variable, "PLAY_STOP=1", "PLAY_RESUMES=1", NULL};
+  struct play_case c = {.sides = {survivor_sends, victim_receives}, .env = {stalls, stalls}, .ends = {0, -SIGKILL}};
+  assert_true(play_run(&c));
+  assert_non_null(strstr(c.logs[0]->warnings[0], "CCTAX_NET_STALL_S"));
+  play_free(&c);
+  c = (struct play_case){.sides = {survivor_sends, victim_receives}, .env = {resumes, resumes}};
+  assert_true(play_run(&c));
+  play_free(&c);
+}
+
+/* ---- what must be refused ---- */
+
+static int truncated_receive(struct play *play) {
+  void *comm, *request = NULL, *data = malloc(1000);
+  size_t n = play->role ? 100 : 1000; /* the receiver has room for less than is sent */
+  int tag = 0, got;
+  PLAY_CHECK(play_meet(play, 1, play->role ? NULL : &comm, play->role ? &comm : NULL) == CCT_NCCL_SUCCESS);
+  memset(data, 0, 1000);
+  if (play->role == 0)
+    PLAY_CHECK(play->net->isend(comm, data, n, 0, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
+  else {
+    PLAY_CHECK(play->net->irecv(comm, 1, &data, &n, &tag, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
+    PLAY_CHECK(play_wait(play, request, &got, 5) == CCT_NCCL_INVALID_USAGE && play->log->n_warnings == 1);
+  }
+  play_barrier(play);
+  free(data);
+  return (int)(play->role ? play->net->close_recv(comm) : play->net->close_send(comm));
+}
+
+static void a_receive_that_is_too_small_is_an_error(void **state) {
+  (void)state;
+  assert_true(run_both_modes((struct play_case){.sides = {truncated_receive, truncated_receive}}));
+}
+
+static int starved_side(struct play *play) { /* role 0 has no descriptors to connect with */
+  void *listen = NULL, *send = NULL;
+  char handle[CCT_NCCL_HANDLE_BYTES], theirs[CCT_NCCL_HANDLE_BYTES];
+  PLAY_CHECK(play_listen(play, handle, &listen) == CCT_NCCL_SUCCESS);
+  play_trade(play, handle, theirs, sizeof handle);
+  if (play->role == 0) {
+    struct rlimit limit = {(rlim_t)dup(0), 64};
+    close((int)limit.rlim_cur);
+    limit.rlim_cur += 2;
+    PLAY_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    PLAY_CHECK(play_connect(play, theirs, &send, 5) == CCT_NCCL_SYSTEM_ERROR);
+    PLAY_CHECK(play->log->n_warnings == 1 && strstr(play->log->warnings[0], "ulimit"));
+    void *again = NULL;
+    for (int i = 0; i < 3; i++) /* and none leaked on the way */
+      PLAY_CHECK(play_listen(play, handle, &again) == CCT_NCCL_SUCCESS && !play->net->close_listen(again));
+  } else {
+    void *recv = NULL;
+    PLAY_CHECK(play_accept(play, listen, &recv, 5) == CCT_NCCL_REMOTE_ERROR); /* CONNECT_TIMEOUT_S, not a hang */
+  }
+  play_barrier(play);
+  return play->net->close_listen(listen);
+}
+
+static void without_descriptors_it_is_a_system_error(void **state) {
+  (void)state;
+  const char *env[] = {"CCTAX_NET_MODE=plain", "CCTAX_NET_CONNECT_TIMEOUT_S=1", "CCTAX_NET_SOCKETS=4", NULL};
+  struct play_case c = {.sides = {starved_side, starved_side}, .env = {env, env}};
+  assert_true(play_run(&c));
+  play_free(&c);
+}
+
+static int unusable_side(struct play *play) { /* initialises, shows a device, and lets nothing through */
+  void *listen = NULL;
+  char handle[CCT_NCCL_HANDLE_BYTES] = {0};
+  int n = 0;
+  struct cct_nccl_net_props_v11 props;
+  if (play->role == 1)
+    return 0;
+  PLAY_CHECK(play->net->devices(&n) == CCT_NCCL_SUCCESS && n == 1);
+  PLAY_CHECK(((const struct cct_nccl_net_v11 *)(const void *)play->net)->get_properties(0, &props) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play_listen(play, handle, &listen) == CCT_NCCL_INVALID_USAGE && !listen);
+  PLAY_CHECK(play_connect_once(play, handle, &listen) == CCT_NCCL_INVALID_USAGE && !listen);
+  PLAY_CHECK(play->log->n_warnings == 1);
+  return 0;
+}
+
+static void what_cannot_be_meant_lets_nothing_through(void **state) {
+  (void)state;
+  char open_psk[320], short_psk[320], path[300];
+  FILE *file;
+  snprintf(path, sizeof path, "%s.open", psk_variable + strlen("CCTAX_NET_PSK_FILE="));
+  snprintf(open_psk, sizeof open_psk, "CCTAX_NET_PSK_FILE=%s", path);
+  file = fopen(path, "w");
+  fprintf(file, "%064d\n", 7);
+  fclose(file);
+  chmod(path, 0644);
+  snprintf(path, sizeof path, "%s.short", psk_variable + strlen("CCTAX_NET_PSK_FILE="));
+  snprintf(short_psk, sizeof short_psk, "CCTAX_NET_PSK_FILE=%s", path);
+  file = fopen(path, "w");
+  fprintf(file, "%062d\n", 7);
+  fclose(file);
+  chmod(path, 0600);
+  const struct {
+    const char *env[3], *says;
+  } rows[] = {{{NULL}, "no key material"},
+              {{open_psk}, "chmod 600"},
+              {{short_psk}, "hexadecimal"},
+              {{"CCTAX_NET_PSK_FILE=/nowhere"}, "/nowhere"},
+              {{"CCTAX_NET_PSK_FILE=/dev/zero"}, "regular"},
+              {{"CCTAX_NET_MODE=TLS"}, "neither 'tls' nor 'plain'"},
+              {{"CCTAX_NET_MODE="}, "neither 'tls' nor 'plain'"},
+              {{"CCTAX_NET_MODE=plain", "CCTAX_NET_SOCKETS=0"}, "CCTAX_NET_SOCKETS"},
+              {{"CCTAX_NET_MODE=plain", "CCTAX_NET_THREADS=many"}, "CCTAX_NET_THREADS"},
+              {{psk_variable, "CCTAX_NET_KEY_RECORDS=8388609"}, "CCTAX_NET_KEY_RECORDS"},
+              {{psk_variable, "CCTAX_NET_CIPHER=none"}, "CCTAX_NET_CIPHER"},
+              {{psk_variable, "CCTAX_NET_CA_FILE=/x"}, "choose one"},
+              {{"CCTAX_NET_MODE=plain", "NCCL_SOCKET_IFNAME=nosuch"}, "nosuch"},
+              {{"CCTAX_NET_MODE=plain", "NCCL_SOCKET_FAMILY=6"}, "NCCL_SOCKET_FAMILY"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct play_case c = {.sides = {unusable_side, unusable_side}, .env = {rows[i].env, plain_env}};
+    if (!play_run(&c) || !strstr(c.logs[0]->warnings[0], rows[i].says))
+      fail_msg("row %zu: '%s' does not say '%s'", i, c.logs[0]->warnings[0], rows[i].says);
+    play_free(&c);
+  }
+}
+
+static int odd_calls(struct play *play) { /* what NCCL does on its way out of a failed start */
+  void *send, *recv, *request = NULL, *memory = NULL, *none = NULL;
+  size_t n = 8 << 20;
+  int done = 0, got;
+  char *data = calloc(1, n), handle[CCT_NCCL_HANDLE_BYTES] = "nonsense";
+  PLAY_CHECK(play->net->finalize(NULL) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play_connect_once(play, handle, &none) == CCT_NCCL_REMOTE_ERROR && !none);
+  PLAY_CHECK(play_meet(play, 1, &send, &recv) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play->net->reg_mr(send, data, n, 2, &memory) == CCT_NCCL_INTERNAL_ERROR); /* CUDA memory */
+  PLAY_CHECK(play->net->reg_mr(send, data, n, CCT_NCCL_PTR_HOST, &memory) == CCT_NCCL_SUCCESS);
+  request = (void *)0x1;
+  PLAY_CHECK(play->net->iflush(recv, 1, NULL, NULL, NULL, &request) == CCT_NCCL_SUCCESS && !request);
+  PLAY_CHECK(play->net->test(NULL, &done, NULL) == CCT_NCCL_INTERNAL_ERROR);
+  /* Memory taken away while it is being sent ends the connection, and is touched no more. */
+  while (!request)
+    PLAY_CHECK(play->net->isend(send, data, n, 0, memory, NULL, &request) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play->net->dereg_mr(send, memory) == CCT_NCCL_SUCCESS);
+  free(data);
+  PLAY_CHECK(play->net->test(request, &done, &got) == CCT_NCCL_INTERNAL_ERROR);
+  play_barrier(play);
+  return play->net->close_send(send) || play->net->close_recv(recv) || play->net->close_send(NULL) ||
+         play->net->close_listen(NULL);
+}
+
+static void odd_calls_do_no_harm(void **state) {
+  (void)state;
+  assert_true(run_both_modes((struct play_case){.sides = {odd_calls, odd_calls}}));
+}
+
+int main(void) {
+  char directory[] = "/tmp/cct-net-play-XXXXXX";
+  if (!mkdtemp(directory))
+    return 1;
+  snprintf(psk_variable, sizeof psk_variable, "CCTAX_NET_PSK_FILE=%s/psk", directory);
+  snprintf(stats_path, sizeof stats_path, "%s/stats.jsonl", directory);
+  snprintf(stats_variable, sizeof stats_variable, "CCTAX_NET_STATS=%s", stats_path);
+  FILE *file = fopen(psk_variable + strlen("CCTAX_NET_PSK_FILE="), "w");
+  fprintf(file, "00112233445566778899AABBccddeeff00112233445566778899aabbccddeeff\n");
+  fchmod(fileno(file), 0600);
+  fclose(file);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_size_arrives_in_both_modes_and_all_versions),
+      cmocka_unit_test(windows_late_receives_and_slow_peers_keep_order),
+      cmocka_unit_test(many_connections_at_once),
+      cmocka_unit_test(keys_are_updated_before_the_limit_and_counted),
+      cmocka_unit_test(a_killed_peer_is_an_error),
+      cmocka_unit_test(a_stopped_peer_is_waited_for_and_then_an_error),
+      cmocka_unit_test(a_receive_that_is_too_small_is_an_error),
+      cmocka_unit_test(without_descriptors_it_is_a_system_error),
+      cmocka_unit_test(what_cannot_be_meant_lets_nothing_through),
+      cmocka_unit_test(odd_calls_do_no_harm),
+  };
+  int result = cmocka_run_group_tests(tests, NULL, NULL);
+  char command[400];
+  snprintf(command, sizeof command, "rm -r %s", directory);
+  return system(command) || result;
+}
