@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a step costs by count: the figures that explain its time, derived from the program alone. One step of one rank. */
+ * What a step costs by count: the figures that explain its time, derived from the program alone. One step of one rank.
+ */
 #ifndef CCT_WORKLOADS_PROGRAM_COUNTS_H
 #define CCT_WORKLOADS_PROGRAM_COUNTS_H
 
@@ -12,8 +13,8 @@ struct cct_counts {
   int64_t graphs, nodes; /* graph launches among them, and the nodes they hold */
   int64_t kernels;       /* GPU operations that are kernels, in graphs or not */
   int64_t syncs;
-  double flops;          /* GEMM and attention, a multiply-add counted as 2 */
-  double hbm_bytes;      /* GEMM operands and results once each, KV bytes, elementwise bytes */
+  double flops;     /* GEMM and attention, a multiply-add counted as 2 */
+  double hbm_bytes; /* GEMM operands and results once each, KV bytes, elementwise bytes */
   int64_t copies[CCT_DIRECTION_COUNT];
   double copy_bytes[CCT_DIRECTION_COUNT];
   int64_t collectives[CCT_COLL_COUNT];
@@ -21,7 +22,7 @@ struct cct_counts {
   double wire_bytes[CCT_COLL_COUNT];       /* times the busbw factor of the group's size */
   int64_t messages;                        /* sends */
   double message_bytes;
-  double memory_bytes[CCT_MEMORY_COUNT];   /* buffers by kind */
+  double memory_bytes[CCT_MEMORY_COUNT]; /* buffers by kind */
   double weight_bytes;
 };
 

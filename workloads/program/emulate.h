@@ -3,9 +3,9 @@
  * computing would cost. A surcharge is confidential minus clear unit cost. What comes of it is labelled emulated.
  *  channel    per submission: HOSTWORK before it on its host lane (form host), or a DELAY before the operation on its
  *             stream (form stream); graph launches by their own two costs.
- *  copies     a host-device COPY becomes a bounce copy: it waits for its stream, blocks its host lane, encrypts for real.
- *  nvlink     after a COLLECTIVE (or GROUP of them, or of SEND/RECV) a DELAY on its lane of toll + (1/k - 1) x its time
- *             measured alone; k is the ratio of confidential to clear bandwidth. Waits on the collective become waits on it.
+ *  copies     a host-device COPY becomes a bounce copy: it waits for its stream, blocks its host lane, encrypts for
+ * real. nvlink     after a COLLECTIVE (or GROUP of them, or of SEND/RECV) a DELAY on its lane of toll + (1/k - 1) x its
+ * time measured alone; k is the ratio of confidential to clear bandwidth. Waits on the collective become waits on it.
  *  capability the environment that takes away what the profile says CC takes away; in sim, the rows that need it.
  *  cpu        HOSTWORK times cpu_slowdown. */
 #ifndef CCT_WORKLOADS_PROGRAM_EMULATE_H
@@ -25,12 +25,13 @@ enum cct_boundary {
 #define CCT_BOUNDARY_ENUM(id, name) CCT_BOUNDARY_##id,
   CCT_BOUNDARIES(CCT_BOUNDARY_ENUM)
 #undef CCT_BOUNDARY_ENUM
-      CCT_BOUNDARY_COUNT
+  CCT_BOUNDARY_COUNT
 };
 #define CCT_ALL_BOUNDARIES ((1u << CCT_BOUNDARY_COUNT) - 1)
 const char *cct_boundary_name(enum cct_boundary boundary);
 
-/* A new job with the surcharges of the boundaries in `mask` (bits 1 << CCT_BOUNDARY_x; CAPABILITY changes no program). */
+/* A new job with the surcharges of the boundaries in `mask` (bits 1 << CCT_BOUNDARY_x; CAPABILITY changes no program).
+ */
 enum cct_status cct_emulate(const struct cct_job *job, const struct cct_profile *profile, unsigned mask,
                             struct cct_job **job_out) CCT_CHECKED;
 

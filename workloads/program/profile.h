@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A profile: one platform's unit costs in two columns, clear and confidential, read from data/profiles/NAME.json or a file.
- * Every number has its bounds, its kind and its source. Units: us, GB/s = 1e9 bytes/s one way, TFLOP/s = 1e12, bytes. */
+ * A profile: one platform's unit costs in two columns, clear and confidential, read from data/profiles/NAME.json or a
+ * file. Every number has its bounds, its kind and its source. Units: us, GB/s = 1e9 bytes/s one way, TFLOP/s = 1e12,
+ * bytes. */
 #ifndef CCT_WORKLOADS_PROGRAM_PROFILE_H
 #define CCT_WORKLOADS_PROGRAM_PROFILE_H
 
@@ -12,8 +13,10 @@ enum cct_cost_kind {
 #define CCT_COST_KIND_ENUM(id, name) CCT_COST_##id,
   CCT_COST_KINDS(CCT_COST_KIND_ENUM)
 #undef CCT_COST_KIND_ENUM
-      CCT_COST_KIND_COUNT
+  CCT_COST_KIND_COUNT
 };
+
+const char *cct_cost_kind_name(enum cct_cost_kind kind);
 
 struct cct_cost {
   double value, lo, hi;
@@ -74,7 +77,7 @@ struct cct_profile {
   char name[64];
   char digest[65]; /* of the file's canonical text */
   struct {
-    char gpu[64], cpu[64], tee[16], mode[16], driver[32];
+    char gpu[64], cpu[64], tee[16], mode[32], driver[32];
     int gpus, partition; /* GPUs of the NVLink domain; GPUs of the guest */
   } platform;
   struct cct_column clear, confidential;
@@ -85,8 +88,7 @@ struct cct_profile {
   struct cct_json *document; /* keeps the sources' text alive */
 };
 
-/* NAME_OR_FILE: a path (has a / or ends in .json) or a name in the data folder ($CCTAX_DATA, else the installed one, else
- * the source tree's). What is missing or wrong is refused by JSON path. */
+/* NAME_OR_FILE as cct_data_path (base/data.h) takes it. What is missing or wrong is refused by JSON path. */
 enum cct_status cct_profile_load(const char *name_or_file, struct cct_profile **profile_out) CCT_CHECKED;
 void cct_profile_free(struct cct_profile *profile); /* NULL-safe */
 

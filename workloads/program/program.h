@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A step program: what one rank does in one step, as data. A workload builds a template once; binding a step writes its slots
- * and allocates nothing. From the one array follow running it, predicting it, the counts that explain its cost, and
+ * A step program: what one rank does in one step, as data. A workload builds a template once; binding a step writes its
+ * slots and allocates nothing. From the one array follow running it, predicting it, the counts that explain its cost,
+ * and
  * --dry-run.
  *
- * An operation runs on a LANE: a GPU stream or a host thread. A GPU operation is SUBMITTED by a host lane: one submission,
- * except that a GROUP or GRAPH is submitted once as a whole and DELAY never is (it stands for time, not for work).
+ * An operation runs on a LANE: a GPU stream or a host thread. A GPU operation is SUBMITTED by a host lane: one
+ * submission, except that a GROUP or GRAPH is submitted once as a whole and DELAY never is (it stands for time, not for
+ * work).
  *
- * When an operation starts and ends (every backend's order, and sim's exact law; times are int64 ns, each duration rounded
- * once, at binding). H(h) and G(l) are the end of what host lane h and GPU lane l did so far, 0 at the start of a burst:
+ * When an operation starts and ends (every backend's order, and sim's exact law; times are int64 ns, each duration
+ * rounded once, at binding). H(h) and G(l) are the end of what host lane h and GPU lane l did so far, 0 at the start of
+ * a burst:
  *  1. A host lane runs its entries in array order. A submission takes its submission time there: H(h) += submit.
  *  2. A GPU operation starts at max(end of its submission, G(lane), end of every wait); G(lane) = its end. Lanes do not
- *     slow each other. A blocking COPY moves H(h) to its own end. HOSTWORK and a host lane's DELAY start at max(H(h), waits).
+ *     slow each other. A blocking COPY moves H(h) to its own end. HOSTWORK and a host lane's DELAY start at max(H(h),
+ * waits).
  *  3. A wait names an earlier entry, or `prev:ID`: entry ID of the repetition before (no constraint in the first).
- *  4. A COLLECTIVE starts for all members of its group at the latest member's ready time and ends for all after the longest
- *     member's duration. The n-th of a group is the same on each member. SEND and RECV: the same with two members; the n-th
- *     SEND of a to b within a group meets the n-th RECV of b from a.
- *  5. GROUP holds only SEND and RECV, which run side by side from the group's start, or only COLLECTIVEs, which follow each
- *     other. Its members stand on its lane and host lane and have no waits of their own; the group's end is its last end.
- *  6. GRAPH: its host lane pays graph_launch + nodes * per_node (nodes: GPU operations inside, a GROUP counted once, DELAY
- *     not); it starts at max(that end, G(its lane), its waits). Inside, lanes are the graph's own branches, empty at its start:
- *     an operation starts at max(branch, waits). At its END G(its lane) = the last end inside; other lanes are untouched.
- *     Inside there is no SYNC, HOSTWORK, host DELAY, GRAPH, pageable, bounce or blocking COPY, and no wait crosses its edge.
+ *  4. A COLLECTIVE starts for all members of its group at the latest member's ready time and ends for all after the
+ * longest member's duration. The n-th of a group is the same on each member. SEND and RECV: the same with two members;
+ * the n-th SEND of a to b within a group meets the n-th RECV of b from a.
+ *  5. GROUP holds only SEND and RECV, which run side by side from the group's start, or only COLLECTIVEs, which follow
+ * each other. Its members stand on its lane and host lane and have no waits of their own; the group's end is its last
+ * end.
+ *  6. GRAPH: its host lane pays graph_launch + nodes * per_node (nodes: GPU operations inside, a GROUP counted once,
+ * DELAY not); it starts at max(that end, G(its lane), its waits). Inside, lanes are the graph's own branches, empty at
+ * its start: an operation starts at max(branch, waits). At its END G(its lane) = the last end inside; other lanes are
+ * untouched. Inside there is no SYNC, HOSTWORK, host DELAY, GRAPH, pageable, bounce or blocking COPY, and no wait
+ * crosses its edge.
  *  7. SYNC ends at max(H(h), G(named lane), waits) + sync; H(h) = that.
  *  8. Repetitions of a burst run on without a barrier; no limit on queued submissions (a real GPU takes about 1024).
  *     A burst ends at max over all lanes, plus one sync. */
@@ -54,23 +60,23 @@ enum cct_op_kind {
 #define CCT_OP_ENUM(id, name) CCT_OP_##id,
   CCT_OPS(CCT_OP_ENUM)
 #undef CCT_OP_ENUM
-      CCT_OP_COUNT
+  CCT_OP_COUNT
 };
 
 #define CCT_TYPES(X) /* ID, name, bits an element, significand bits with the hidden one */                             \
   X(FP32, "fp32", 32, 24)                                                                                              \
   X(BF16, "bf16", 16, 8)                                                                                               \
   X(FP16, "fp16", 16, 11)                                                                                              \
-  X(FP8, "fp8", 8, 4)       /* e4m3 */                                                                                 \
+  X(FP8, "fp8", 8, 4) /* e4m3 */                                                                                       \
   X(FP8_E5M2, "fp8_e5m2", 8, 3)                                                                                        \
-  X(NVFP4, "nvfp4", 4, 2)   /* its block scales are counted where it is stored, not here */                            \
+  X(NVFP4, "nvfp4", 4, 2) /* its block scales are counted where it is stored, not here */                              \
   X(INT32, "int32", 32, 31)                                                                                            \
   X(INT8, "int8", 8, 7)
 enum cct_type {
 #define CCT_TYPE_ENUM(id, ...) CCT_TYPE_##id,
   CCT_TYPES(CCT_TYPE_ENUM)
 #undef CCT_TYPE_ENUM
-      CCT_TYPE_COUNT
+  CCT_TYPE_COUNT
 };
 
 /* ID, name, busbw factor for n ranks as nccl-tests defines it (PERFORMANCE.md): wire bytes = bytes * factor */
@@ -86,7 +92,7 @@ enum cct_collective {
 #define CCT_COLLECTIVE_ENUM(id, ...) CCT_COLL_##id,
   CCT_COLLECTIVES(CCT_COLLECTIVE_ENUM)
 #undef CCT_COLLECTIVE_ENUM
-      CCT_COLL_COUNT
+  CCT_COLL_COUNT
 };
 
 /* Who performs an all-reduce: the collective library, or a P2P kernel over IPC as serving engines use. */
@@ -95,7 +101,7 @@ enum cct_algorithm {
 #define CCT_ALGORITHM_ENUM(id, name) CCT_ALGORITHM_##id,
   CCT_ALGORITHMS(CCT_ALGORITHM_ENUM)
 #undef CCT_ALGORITHM_ENUM
-      CCT_ALGORITHM_COUNT
+  CCT_ALGORITHM_COUNT
 };
 
 #define CCT_DIRECTIONS(X) X(H2D, "h2d") X(D2H, "d2h") X(D2D, "d2d")
@@ -103,7 +109,7 @@ enum cct_direction {
 #define CCT_DIRECTION_ENUM(id, name) CCT_COPY_##id,
   CCT_DIRECTIONS(CCT_DIRECTION_ENUM)
 #undef CCT_DIRECTION_ENUM
-      CCT_DIRECTION_COUNT
+  CCT_DIRECTION_COUNT
 };
 
 #define CCT_MEMORIES(X) X(PINNED, "pinned") X(PAGEABLE, "pageable") X(MAPPED, "mapped") X(DEVICE, "device")
@@ -111,7 +117,7 @@ enum cct_memory {
 #define CCT_MEMORY_ENUM(id, name) CCT_MEM_##id,
   CCT_MEMORIES(CCT_MEMORY_ENUM)
 #undef CCT_MEMORY_ENUM
-      CCT_MEMORY_COUNT
+  CCT_MEMORY_COUNT
 };
 
 const char *cct_op_name(enum cct_op_kind kind);
@@ -140,14 +146,15 @@ static inline struct cct_quantity cct_per_slot(int64_t per, int slot) {
   return (struct cct_quantity){0, per, slot};
 }
 
-/* Ranks r whose r / stride / size agree and whose r % stride agree: `size` members, `stride` apart. In tp-fastest order the
- * TP group is (tp, 1), EP (ep, 1), DP (dp, tp), the replicas of an expert shard (ranks/ep, ep). */
+/* Ranks r whose r / stride / size agree and whose r % stride agree: `size` members, `stride` apart. In tp-fastest order
+ * the TP group is (tp, 1), EP (ep, 1), DP (dp, tp), the replicas of an expert shard (ranks/ep, ep). */
 struct cct_group {
   char name[16];
   int size, stride;
 };
-int cct_group_index(const struct cct_group *group, int rank);              /* 0..size-1 */
-int cct_group_member(const struct cct_group *group, int rank, int index);  /* the rank of member `index` of rank's group */
+int cct_group_index(const struct cct_group *group, int rank); /* 0..size-1 */
+int cct_group_member(const struct cct_group *group, int rank,
+                     int index); /* the rank of member `index` of rank's group */
 
 struct cct_wait {
   int id;
@@ -175,7 +182,8 @@ struct cct_op {
     struct {
       struct cct_quantity bytes;
     } elementwise;
-    struct { /* bytes as nccl-tests counts them: all-gather and reduce-scatter the total, all-to-all what a rank sends */
+    struct { /* bytes as nccl-tests counts them: all-gather and reduce-scatter the total, all-to-all what a rank sends
+              */
       enum cct_collective kind;
       int group;
       struct cct_quantity bytes;
@@ -292,14 +300,14 @@ const struct cct_role *cct_job_role(const struct cct_job *job, int rank);
 static inline int64_t cct_quantity_value(struct cct_quantity quantity, const struct cct_binding *binding) {
   return quantity.base + (quantity.slot < 0 ? 0 : quantity.per * binding->slots[quantity.slot]);
 }
-int cct_op_is_gpu(const struct cct_op *op);         /* runs on a GPU lane (not SYNC, brackets) */
-int cct_op_is_submission(const struct cct_op *op);  /* costs a submission when outside GRAPH and GROUP */
+int cct_op_is_gpu(const struct cct_op *op);        /* runs on a GPU lane (not SYNC, brackets) */
+int cct_op_is_submission(const struct cct_op *op); /* costs a submission when outside GRAPH and GROUP */
 
-/* Refuses what cannot be performed, naming program, entry and reason in one line (CCT_USAGE): ids out of range, waits on
- * later entries or on PHASE/END, broken brackets, what law 5 and 6 forbid, a SEND or RECV outside a GROUP, a pageable copy in
- * a graph, a COLLECTIVE inside a GRAPH and its group elsewhere outside, members of a group whose n-th collectives differ,
- * sends without their receives, and an unjoined lane: a GPU lane, other than the program's first, whose last operation no
- * SYNC, no wait of another lane and no prev: wait names. */
+/* Refuses what cannot be performed, naming program, entry and reason in one line (CCT_USAGE): ids out of range, waits
+ * on later entries or on PHASE/END, broken brackets, what law 5 and 6 forbid, a SEND or RECV outside a GROUP, a
+ * pageable copy in a graph, a COLLECTIVE inside a GRAPH and its group elsewhere outside, members of a group whose n-th
+ * collectives differ, sends without their receives, and an unjoined lane: a GPU lane, other than the program's first,
+ * whose last operation no SYNC, no wait of another lane and no prev: wait names. */
 enum cct_status cct_job_check(const struct cct_job *job) CCT_CHECKED;
 
 /* JSON: as --dry-run --json prints a job, and read back with every error by path. program_json.c */
