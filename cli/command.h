@@ -10,6 +10,7 @@
 
 /* X(name, option bit, arguments, summary) */
 #define CCT_COMMANDS(X)                                                                                                \
+  X(report, CCT_REPORT, "RUN...", "pairs, figures, pages")                                                                \
   X(version, CCT_VERSION_COMMAND, "", "what this build has")
 
 struct cct_cli_command {

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The files of report/assets, in the program itself, so that a report needs no installation. */
+#ifndef CCT_REPORT_ASSETS_H
+#define CCT_REPORT_ASSETS_H
+
+/* X(identifier, file) */
+#define CCT_ASSETS(X)                                                                                                  \
+  X(style_gp, "style.gp")                                                                                              \
+  X(overhead_gp, "overhead.gp")                                                                                        \
+  X(page_css, "page.css")
+
+#define CCT_ASSET_DECLARE(id, file) extern const char cct_asset_##id[];
+CCT_ASSETS(CCT_ASSET_DECLARE)
+#undef CCT_ASSET_DECLARE
+
+#endif

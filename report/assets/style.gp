@@ -1,0 +1,47 @@
+# The house style of every figure, and the four forms it is drawn in. OUT: svg | narrow | png | pdf; W, H: pixels of the wide
+# form; NW, NH: of the narrow one (a phone). `gnuplot NAME.gp` draws all four again from NAME.dat.
+FONT = "Inter"                     # fontconfig puts DejaVu Sans in its place where Inter is missing
+INK = "#1F2933"; MUTED = "#6B7785"; GRIDC = "#E3E7EB"
+C0 = "#0072B2"; C1 = "#D55E00"; C2 = "#009E73"; C3 = "#CC79A7"; C4 = "#E69F00"; C5 = "#56B4E9"   # Okabe and Ito 2008
+array COLOUR[6] = [C0, C1, C2, C3, C4, C5]
+colour(i) = COLOUR[int(i) % 6 + 1]
+NARROW = OUT eq "narrow"
+if (OUT eq "svg") { set term svg size W,H dynamic noenhanced font FONT.",13" name NAME }
+if (NARROW) { set term svg size NW,NH dynamic noenhanced font FONT.",13" name NAME }
+if (OUT eq "png") { set term pngcairo size 2*W,2*H noenhanced font FONT.",9.75" fontscale 2 linewidth 2 pointscale 2 }
+if (OUT eq "pdf") { set term pdfcairo size W/96.0,H/96.0 noenhanced font FONT.",9.75" }
+set output NARROW ? NAME."-narrow.svg" : NAME.".".OUT
+PX = NARROW ? NW : W               # the drawing's width and height in pixels
+PY = NARROW ? NH : H
+set encoding utf8
+set datafile separator "\t"
+set border 3 lw 1.0 lc rgb MUTED
+set tics nomirror out scale 0.5,0.25 textcolor rgb INK
+set grid back
+set key top left Left reverse samplen 1.6 spacing 1.25 noautotitle tc rgb INK
+set pointintervalbox 0
+set errorbars small
+set style fill solid 0.92 noborder
+# Title, subtitle and label come as data (index 0), so that no text of a run is ever part of a command.
+TITLE = ""; SUBTITLE = ""; LABEL = ""
+stats DATA index 0 using (TITLE = stringcolumn(1), SUBTITLE = stringcolumn(2), LABEL = stringcolumn(3), 0) nooutput
+set label 101 TITLE at screen 0, screen 1 left offset character 1, character -1.3 tc rgb INK font FONT.":Bold,".(OUT eq "png" || OUT eq "pdf" ? "11" : NARROW ? "14" : "15")
+set label 102 SUBTITLE at screen 0, screen 1 left offset character 1, character -2.9 tc rgb MUTED
+set label 103 LABEL at screen 1, screen 1 right offset character -1, character (NARROW ? -4.3 : -1.3) tc rgb C1 font FONT.":Bold"
+TOP = 1 - (NARROW ? 84.0 : 62.0) / PY
+BOTTOM = 60.0 / PY
+set tmargin at screen TOP
+set bmargin at screen BOTTOM
+set rmargin at screen 1 - (NARROW ? 14.0 : 24.0) / PX
+byt(b) = b < 1024. ? sprintf("%d B", b) : b < 1048576. ? sprintf("%d KiB", b / 1024.) : b < 1073741824. ? sprintf("%d MiB", b / 1048576.) : sprintf("%d GiB", b / 1073741824.)
+# Ticks every `step`, signed per cents, 0 without a sign.
+pct(v) = abs(v) < 1e-9 ? "0" : sprintf(NARROW ? "%+g" : "%+g %%%%", v)
+power10(x) = 10 ** floor(log10(x))
+nice(x) = x / power10(x) <= 1 ? power10(x) : x / power10(x) <= 2 ? 2 * power10(x) : x / power10(x) <= 5 ? 5 * power10(x) : 10 * power10(x)
+pct_tics = "set xtics (); do for [i = int(ceil(LO / STEP)):int(floor(HI / STEP))] { set xtics add (pct(i * STEP) i * STEP) }"
+set xlabel tc rgb INK
+set ylabel tc rgb INK
+# Names of the series (index 1), for the key.
+array NAMES[16]
+stats DATA index 1 using (NAMES[int($1)] = stringcolumn(2), 0) nooutput
+word_of(i) = NAMES[int(i)]

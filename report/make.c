@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "report/attribute.h"
+#include "report/pair.h"
+#include "report/report.h"
+#include "stats/stats.h"
+
+const char *cct_verdict_name(enum cct_verdict verdict) {
+  static const char *const names[] = {
+#define VERDICT_NAME(id, name) name,
+      CCT_VERDICTS(VERDICT_NAME)
+#undef VERDICT_NAME
+  };
+  return names[verdict];
+}
+
+double cct_time_overhead_pct(double effect) {
+  return 100 * expm1(effect);
+}
+
+double cct_throughput_loss_pct(double effect) {
+  return -100 * expm1(-effect);
+}
+
+static int has_word(const char *label, const char *word) {
+  return strstr(label, word) != NULL;
+}
+
+/* The label of a pair: the arm's own, and what the baseline's adds to it. */
+static void join_labels(const char *baseline, const char *arm, char *out, size_t size) {
+  snprintf(out, size, "%s", arm);
+  char copy[64], *rest = copy;
+  snprintf(copy, sizeof copy, "%s", baseline);
+  for (char *word; (word = strsep(&rest, ", "));) {
+    size_t length = strlen(out);
+    int is_kind = !strcmp(word, "measured") || !strcmp(word, "emulated") || !strcmp(word, "predicted");
+    if (*word && !is_kind && !has_word(out, word))
+      snprintf(out + length, size - length, ",%s", word);
+  }
+}
+
+/* Why this pair has no overhead at all; "" if it has one. */
+static void find_refusal(const struct cct_report *report, struct cct_result *result) {
+  const struct cct_report_cell *cell = &report->cells[result->cell];
+  const struct cct_series *a = &cell->arms[0], *b = &cell->arms[result->arm];
+  const char *missing = !b->n_units ? report->arms[result->arm] : !a->n_units ? report->arms[0] : NULL;
+  if (*a->refusal || *b->refusal)
+    snprintf(result->reason, sizeof result->reason, "%s", *a->refusal ? a->refusal : b->refusal);
+  else if (missing)
+    snprintf(result->reason, sizeof result->reason, "no block of arm '%s' has this cell", missing);
+  else if (has_word(result->label, "oversubscribed"))
+    snprintf(result->reason, sizeof result->reason,
+             "oversubscribed: more ranks than cores, no overhead is read from it");
+  else if (has_word(result->label, "shared-gpu"))
+    snprintf(result->reason, sizeof result->reason, "shared-gpu: functional only, no overhead is read from it");
+}
+
+static void judge(const struct cct_report *report, struct cct_result *result) {
+  const struct cct_series *a = &report->cells[result->cell].arms[0],
+                          *b = &report->cells[result->cell].arms[result->arm];
+  struct cct_comparison *c = &result->comparison;
+  int is_predicted = has_word(a->label, "predicted") && has_word(b->label, "predicted");
+  if (a->is_flat && b->is_flat && !is_predicted) {
+    c->df = 0; /* equal samples of a real clock are a coarse clock, not certainty */
+    snprintf(result->reason, sizeof result->reason,
+             "all samples of an arm are equal: the clock is too coarse for an interval");
+  } else if (!(c->df > 0)) {
+    snprintf(result->reason, sizeof result->reason, "one block an arm: a ratio, and no interval");
+  }
+  result->smallest_visible = c->df > 0 ? cct_smallest_visible(c->se, c->df) : NAN;
+  int is_different = c->df > 0 && (c->lo > 0 || c->hi < 0) && fabs(c->effect) > 1e-9;
+  result->verdict = !is_different ? CCT_VERDICT_SAME : c->effect > 0 ? CCT_VERDICT_SLOWER : CCT_VERDICT_FASTER;
+}
+
+static enum cct_status compare_pair(struct cct_report *report, int cell, int arm, struct cct_result *result) {
+  const struct cct_series *a = &report->cells[cell].arms[0], *b = &report->cells[cell].arms[arm];
+  *result = (struct cct_result){.cell = cell, .arm = arm, .smallest_visible = NAN};
+  join_labels(*a->label ? a->label : b->label, *b->label ? b->label : a->label, result->label, sizeof result->label);
+  find_refusal(report, result);
+  if (*result->reason) {
+    result->verdict = CCT_VERDICT_REFUSED;
+    result->comparison = (struct cct_comparison){.effect = NAN, .centre = {NAN, NAN}};
+    return CCT_OK;
+  }
+  enum cct_status status = cct_compare(a->units, (size_t)a->n_units, b->units, (size_t)b->n_units, &result->comparison);
+  if (!status)
+    judge(report, result);
+  return status;
+}
+
+/* ---- the geometric mean over cells, blocks kept apart, so that what a boot does to all cells stays in the interval
+ * ---- */
+
+static int same_blocks(const struct cct_series *a, const struct cct_series *b) {
+  int is_same = a->n_units == b->n_units;
+  for (int i = 0; is_same && i < a->n_units; i++)
+    is_same = a->units[i].boot == b->units[i].boot && a->units[i].round == b->units[i].round;
+  return is_same;
+}
+
+static enum cct_status mean_over_cells(struct cct_report *report, int arm, struct cct_arm_summary *summary) {
+  struct cct_unit *sum[2] = {NULL, NULL};
+  const struct cct_series *first[2] = {NULL, NULL};
+  enum cct_status status = CCT_OK;
+  for (int r = 0; r < report->n_results; r++) {
+    const struct cct_result *result = &report->results[r];
+    const struct cct_report_cell *cell = &report->cells[result->cell];
+    if (result->arm != arm || result->verdict == CCT_VERDICT_REFUSED || !cell->is_primary)
+      continue;
+    const struct cct_series *series[2] = {&cell->arms[0], &cell->arms[arm]};
+    for (int k = 0; k < 2 && !first[0]; k++) {
+      sum[k] = calloc((size_t)series[k]->n_units, sizeof *sum[k]);
+      if (!sum[k]) {
+        status = cct_fail(CCT_NOMEM, "out of memory: geometric mean");
+        goto out;
+      }
+      memcpy(sum[k], series[k]->units, (size_t)series[k]->n_units * sizeof *sum[k]);
+      for (int i = 0; i < series[k]->n_units; i++)
+        sum[k][i].value = 0;
+    }
+    if (!first[0])
+      memcpy(first, series, sizeof first);
+    if (!same_blocks(first[0], series[0]) || !same_blocks(first[1], series[1]))
+      continue;
+    for (int k = 0; k < 2; k++)
+      for (int i = 0; i < series[k]->n_units; i++)
+        sum[k][i].value += series[k]->units[i].value;
+    summary->n_cells++;
+  }
+  for (int k = 0; k < 2 && first[k]; k++)
+    for (int i = 0; i < first[k]->n_units; i++)
+      sum[k][i].value /= summary->n_cells;
+  if (first[0])
+    status = cct_compare(sum[0], (size_t)first[0]->n_units, sum[1], (size_t)first[1]->n_units, &summary->mean);
+out:
+  free(sum[0]);
+  free(sum[1]);
+  return status;
+}
+
+static void count(struct cct_report *report) {
+  for (int r = 0; r < report->n_results; r++)
+    report->n_compared += report->results[r].comparison.df > 0;
+  for (int c = 0; c < report->n_cells; c++)
+    for (int a = 0; a < report->n_arms; a++) {
+      const struct cct_series *series = &report->cells[c].arms[a];
+      report->n_nulls += series->has_null;
+      report->n_nulls_different += series->has_null && (series->null.lo > 0 || series->null.hi < 0);
+    }
+}
+
+enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow, struct cct_report *report_out) {
+  struct cct_report report = {.runs = runs};
+  enum cct_status status = runs->n_blocks ? cct_gate_check(runs, allow, &report.gate)
+                                          : cct_fail(CCT_USAGE, "no block to report; name run directories");
+  if (!status)
+    status = cct_pair_cells(runs, &report);
+  if (!status && !report.n_cells)
+    status = cct_fail(CCT_USAGE, "%s: no finished cell in any block", runs->names[0]);
+  if (!status) {
+    report.results = calloc((size_t)report.n_cells * (size_t)(report.n_arms - 1), sizeof *report.results);
+    if (!report.results)
+      status = cct_fail(CCT_NOMEM, "out of memory: %d cells", report.n_cells);
+  }
+  for (int c = 0; !status && c < report.n_cells; c++)
+    for (int a = 1; !status && a < report.n_arms; a++)
+      status = compare_pair(&report, c, a, &report.results[report.n_results++]);
+  for (int a = 1; !status && a < report.n_arms; a++)
+    status = mean_over_cells(&report, a, &report.summary[a]);
+  if (!status)
+    status = cct_attribute(&report);
+  if (status) {
+    cct_report_free(&report);
+    return status;
+  }
+  count(&report);
+  *report_out = report;
+  return CCT_OK;
+}
+
+int cct_report_has_failures(const struct cct_report *report) {
+  for (int c = 0; c < report->n_cells; c++)
+    for (int a = 0; a < report->n_arms; a++)
+      if (*report->cells[c].arms[a].refusal)
+        return 1;
+  return 0;
+}
+
+void cct_report_free(struct cct_report *report) {
+  if (!report)
+    return;
+  cct_pair_free(report);
+  free(report->results);
+  memset(report, 0, sizeof *report);
+}

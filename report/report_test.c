@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From blocks to verdicts: pairing, refusals of bad samples, A/A, and that what is exported reads back. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "report/report.h"
+#include "base/random.h"
+#include "report/pair.h"
+#include "report/report_fixture.h"
+
+#define KEY   "{\"batch\":8,\"layout\":\"tp=8\",\"model\":\"qwen3-8b\",\"workload\":\"decode\"}"
+#define KEY_2 "{\"batch\":16,\"layout\":\"tp=8\",\"model\":\"qwen3-8b\",\"workload\":\"decode\"}"
+
+static struct cct_runs runs;
+static struct cct_report report;
+
+static int set_up(void **state) {
+  (void)state;
+  memset(&runs, 0, sizeof runs);
+  memset(&report, 0, sizeof report);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  cct_report_free(&report);
+  cct_runs_free(&runs);
+  return 0;
+}
+
+static void near(double is, double wanted, double within) {
+  if (!(fabs(is - wanted) <= within))
+    fail_msg("%.9g where %.9g is expected, within %g", is, wanted, within);
+}
+
+static void add(struct cct_block *block) {
+  assert_int_equal(cct_runs_add(&runs, 0, "RUN", block), CCT_OK);
+}
+
+/* `boots` boots an arm (0: both arms in one boot, by rounds), 17 per cent apart. */
+static void two_arms(int boots, const char *key) {
+  for (int boot = 0; boot < (boots ? boots : 1); boot++)
+    for (int round = 0; round < 5; round++)
+      for (int arm = 0; arm < 2; arm++) {
+        struct cct_block *block = fixture_block(arm ? "on" : "off", boots ? 2 * boot + arm : 0, round);
+        double shift = boots ? 1 + 0.004 * cct_random_normal(9, (uint64_t)(2 * boot + arm)) : 1;
+        fixture_steps(block, key, "measured", (arm ? 117 : 100) * shift, 0.5, 20,
+                      (uint64_t)(100 * boot + 10 * round + arm));
+        add(block);
+      }
+}
+
+static void seventeen_per_cent_in_one_boot(void **state) {
+  (void)state;
+  two_arms(0, KEY);
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(report.n_results, 1);
+  const struct cct_result *result = &report.results[0];
+  assert_int_equal(result->comparison.design, CCT_DESIGN_ROUNDS);
+  assert_true(result->comparison.is_within_boot);
+  near(cct_time_overhead_pct(result->comparison.effect), 17, 0.5);
+  near(cct_throughput_loss_pct(result->comparison.effect), 100 - 100 / 1.17, 0.5);
+  assert_int_equal(result->verdict, CCT_VERDICT_SLOWER);
+  assert_string_equal(report.arms[0], "off");
+  near(report.summary[1].mean.effect, result->comparison.effect, 1e-12);
+}
+
+static void seventeen_per_cent_over_boots(void **state) {
+  (void)state;
+  two_arms(3, KEY);
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(report.results[0].comparison.design, CCT_DESIGN_BOOTS);
+  near(report.results[0].comparison.df, 4, 0);
+  near(cct_time_overhead_pct(report.results[0].comparison.effect), 17, 1.5);
+  assert_int_equal(report.results[0].verdict, CCT_VERDICT_SLOWER);
+}
+
+static void higher_is_better_turns_the_sign(void **state) {
+  (void)state;
+  two_arms(0, KEY);
+  for (int b = 0; b < runs.n_blocks; b++)
+    snprintf(runs.blocks[b]->cells[0].metrics[0].metric.better, 8, "higher");
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(report.results[0].verdict, CCT_VERDICT_FASTER); /* 17 % more tokens a second */
+  near(cct_throughput_loss_pct(report.results[0].comparison.effect), -17, 0.5);
+}
+
+static void slowest_rank_is_the_step(void **state) {
+  (void)state;
+  const double values[] = {10, 12, 11};
+  double steps[16];
+  char why[160] = "";
+  struct cct_block *block = fixture_block("off", 0, 0);
+  struct cct_block_metric *metric = fixture_cell(block, KEY, "measured", values, 3, 4);
+  metric->samples[5].value = 13; /* rank 1 is late once, at index 2 */
+  assert_int_equal(cct_reduce_samples(metric, steps, why, sizeof why), 3);
+  near(steps[0], 10, 0);
+  near(steps[2], 13, 0);
+  cct_block_free(block);
+}
+
+/* ---- bad input: each its line or its refusal ---- */
+
+enum fault {
+  ONE_SAMPLE,
+  ALL_EQUAL,
+  ZERO,
+  NOT_A_NUMBER,
+  NEGATIVE,
+  CLOCK_BACK,
+  FAILED_CELL,
+  ONE_ARM_ONLY,
+  OVERSUBSCRIBED
+};
+
+static void spoil(struct cct_block *block, enum fault fault) {
+  struct cct_block_cell *cell = &block->cells[0];
+  struct cct_sample *samples = cell->metrics[0].samples;
+  if (fault == ONE_SAMPLE)
+    cell->metrics[0].n_samples = 1;
+  else if (fault == ALL_EQUAL)
+    for (int i = 0; i < cell->metrics[0].n_samples; i++)
+      samples[i].value = 5;
+  else if (fault == FAILED_CELL) {
+    cell->state = CCT_CELL_FAILED;
+    snprintf(cell->reason, sizeof cell->reason, "7 wrong elements");
+  } else if (fault == OVERSUBSCRIBED) {
+    free(cell->label);
+    cell->label = strdup("measured,oversubscribed");
+  } else if (fault == CLOCK_BACK)
+    samples[3].start_ns = -7;
+  else
+    samples[3].value = fault == ZERO ? 0 : fault == NEGATIVE ? -1 : NAN;
+}
+
+static void bad_samples_are_refused_by_name(void **state) {
+  (void)state;
+  static const struct {
+    enum fault fault;
+    const char *reason;
+  } rows[] = {
+      {ZERO, "is zero"},
+      {NOT_A_NUMBER, "not a number"},
+      {NEGATIVE, "clock went back"},
+      {CLOCK_BACK, "clock went back"},
+      {FAILED_CELL, "failed: 7 wrong elements"},
+      {OVERSUBSCRIBED, "oversubscribed"},
+  };
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    two_arms(0, KEY);
+    spoil(runs.blocks[3], rows[k].fault);
+    assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+    assert_int_equal(report.results[0].verdict, CCT_VERDICT_REFUSED);
+    if (!strstr(report.results[0].reason, rows[k].reason))
+      fail_msg("'%s' does not say '%s'", report.results[0].reason, rows[k].reason);
+    assert_int_equal(cct_report_has_failures(&report), rows[k].fault != OVERSUBSCRIBED);
+    assert_int_equal(report.summary[1].n_cells, 0);
+    tear_down(NULL);
+    set_up(NULL);
+  }
+}
+
+static void equal_samples_are_no_certainty(void **state) {
+  (void)state;
+  two_arms(0, KEY);
+  for (int b = 0; b < runs.n_blocks; b++)
+    spoil(runs.blocks[b], ALL_EQUAL);
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(report.results[0].verdict, CCT_VERDICT_SAME);
+  near(report.results[0].comparison.df, 0, 0);
+  assert_non_null(strstr(report.results[0].reason, "equal"));
+}
+
+static void predicted_is_exact(void **state) {
+  (void)state;
+  for (int round = 0; round < 2; round++)
+    for (int arm = 0; arm < 2; arm++) {
+      const double values[] = {arm ? 113 : 100, arm ? 113 : 100};
+      struct cct_block *block = fixture_block(arm ? "emulated:b200x8-tdx" : "off", 0, round);
+      fixture_cell(block, KEY, "predicted", values, 2, 2);
+      add(block);
+    }
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(report.results[0].verdict, CCT_VERDICT_SLOWER);
+  near(cct_time_overhead_pct(report.results[0].comparison.effect), 13, 1e-9);
+  assert_string_equal(report.results[0].label, "predicted");
+}
+
+static void one_sample_and_one_block(void **state) {
+  (void)state;
+  for (int arm = 0; arm < 2; arm++) {
+    struct cct_block *block = fixture_block(arm ? "on" : "off", arm, 0);
+    fixture_steps(block, KEY, "measured", arm ? 117 : 100, 0.5, 20, (uint64_t)arm);
+    spoil(block, ONE_SAMPLE);
+    add(block);
+  }
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(report.results[0].verdict, CCT_VERDICT_SAME);
+  assert_non_null(strstr(report.results[0].reason, "no interval"));
+  assert_true(isnan(report.results[0].smallest_visible));
+}
+
+static void cells_of_one_arm_only(void **state) {
+  (void)state;
+  two_arms(0, KEY);
+  for (int b = 0; b < runs.n_blocks; b++)
+    if (!strcmp(runs.blocks[b]->head.arm, "on"))
+      fixture_steps(runs.blocks[b], KEY_2, "measured", 50, 1, 20, (uint64_t)b);
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(report.n_results, 2);
+  assert_int_equal(report.results[0].verdict, CCT_VERDICT_SLOWER);
+  assert_int_equal(report.results[1].verdict, CCT_VERDICT_REFUSED);
+  assert_string_equal(report.results[1].reason, "no block of arm 'off' has this cell");
+  assert_int_equal(report.summary[1].n_cells, 1);
+}
+
+static void one_condition_twice_is_a_null(void **state) {
+  (void)state;
+  for (int round = 0; round < 10; round++) {
+    struct cct_block *block = fixture_block("off", 0, round);
+    fixture_steps(block, KEY, "measured", 100, 0.5, 20, (uint64_t)(40 + round));
+    add(block);
+  }
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_true(report.is_null);
+  assert_string_equal(report.arms[1], "off, turn 2");
+  assert_int_equal(report.results[0].comparison.blocks[1], 5);
+  near(report.results[0].comparison.effect, 0, 0.01);
+}
+
+static void too_many_arms(void **state) {
+  (void)state;
+  for (int arm = 0; arm < 200; arm++) {
+    char name[32];
+    snprintf(name, sizeof name, "on-%d", arm);
+    struct cct_block *block = fixture_block(name, 0, 0);
+    fixture_steps(block, KEY, "measured", 100, 0.5, 3, (uint64_t)arm);
+    add(block);
+  }
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_USAGE);
+}
+
+/* ---- parse-back ---- */
+
+static void json_reads_back(void **state) {
+  (void)state;
+  two_arms(0, KEY);
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  struct cct_json *document = NULL, *again = NULL;
+  struct cct_text text = {0};
+  assert_int_equal(cct_report_to_json(&report, "out/index.html", &document), CCT_OK);
+  assert_int_equal(cct_json_print(document, &text), CCT_OK);
+  assert_int_equal(cct_json_parse(text.s, text.length, "report.json", &again), CCT_OK);
+  const struct cct_json *row = cct_json_element(cct_json_member(again, "cells"), 0);
+  static const char *const keys[] = {"workload",
+                                     "model",
+                                     "layout",
+                                     "parameters",
+                                     "metric",
+                                     "unit",
+                                     "better",
+                                     "factor",
+                                     "baseline",
+                                     "arm",
+                                     "label",
+                                     "n",
+                                     "blocks",
+                                     "boots",
+                                     "baseline_median",
+                                     "median",
+                                     "time_overhead_pct",
+                                     "throughput_loss_pct",
+                                     "ci95_pct",
+                                     "smallest_visible_pct",
+                                     "verdict",
+                                     "allowed",
+                                     "boundaries_pct",
+                                     "boundaries_off_pct",
+                                     "interaction_pct",
+                                     "residual_pct"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (!cct_json_member(row, keys[i]))
+      fail_msg("%s is missing", keys[i]);
+  double time = cct_json_number(cct_json_member(row, "time_overhead_pct"));
+  double ratio =
+      cct_json_number(cct_json_member(row, "median")) / cct_json_number(cct_json_member(row, "baseline_median"));
+  near(100 * (ratio - 1), time, 1e-6);
+  near(cct_json_number(cct_json_member(row, "throughput_loss_pct")), 100 - 100 / ratio, 1e-6);
+  const struct cct_json *ci = cct_json_member(row, "ci95_pct");
+  assert_true(cct_json_number(cct_json_element(ci, 0)) < time && time < cct_json_number(cct_json_element(ci, 1)));
+  assert_int_equal(cct_json_size(cct_json_member(row, "boundaries_pct")), 5);
+  assert_int_equal(cct_json_integer(cct_json_member(cct_json_member(row, "parameters"), "batch")), 8);
+  assert_string_equal(cct_json_string(cct_json_member(again, "report")), "out/index.html");
+  cct_text_free(&text);
+  cct_json_free(document);
+  cct_json_free(again);
+}
+
+static void csv_has_one_width(void **state) {
+  (void)state;
+  two_arms(0, "{\"layout\":\"tp=8\",\"model\":\"a,\\\"b\\\"\\nc\",\"workload\":\"decode\"}");
+  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  struct cct_text csv = {0};
+  assert_int_equal(cct_report_to_csv(&report, &csv), CCT_OK);
+  int columns[2] = {1, 1}, row = 0, is_quoted = 0;
+  for (const char *p = csv.s; *p && row < 2; p++) {
+    is_quoted ^= *p == '"';
+    columns[row] += *p == ',' && !is_quoted;
+    row += *p == '\n' && !is_quoted;
+  }
+  assert_int_equal(row, 2);
+  assert_int_equal(columns[0], columns[1]);
+  assert_non_null(strstr(csv.s, "\"a,\"\"b\"\"\nc\""));
+  cct_text_free(&csv);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+      TEST(seventeen_per_cent_in_one_boot),
+      TEST(seventeen_per_cent_over_boots),
+      TEST(higher_is_better_turns_the_sign),
+      TEST(slowest_rank_is_the_step),
+      TEST(bad_samples_are_refused_by_name),
+      TEST(equal_samples_are_no_certainty),
+      TEST(predicted_is_exact),
+      TEST(one_sample_and_one_block),
+      TEST(cells_of_one_arm_only),
+      TEST(one_condition_twice_is_a_null),
+      TEST(too_many_arms),
+      TEST(json_reads_back),
+      TEST(csv_has_one_width),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

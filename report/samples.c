@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/pair.h"
+
+enum {
+  MAX_RANK = 1 << 16
+};
+
+static int by_index(const void *left, const void *right) {
+  const struct cct_sample *a = left, *b = right;
+  return (a->index > b->index) - (a->index < b->index);
+}
+
+/* What makes a sample unusable, NULL if nothing does. Samples come in the order of their indices. */
+static const char *fault(const struct cct_sample *s, int64_t *last_start) {
+  if (isnan(s->value))
+    return "is not a number";
+  if (isinf(s->value))
+    return "is infinite";
+  if (s->value < 0)
+    return "is negative: the clock went back";
+  if (s->value == 0)
+    return "is zero: below what the clock can tell";
+  if (s->rank < 0 || s->rank >= MAX_RANK)
+    return "has an impossible rank";
+  if (s->start_ns < last_start[s->rank])
+    return "started before the one before it: the clock went back";
+  last_start[s->rank] = s->start_ns;
+  return NULL;
+}
+
+int cct_reduce_samples(const struct cct_block_metric *metric, double *steps_out, char *refusal, size_t refusal_size) {
+  int n = metric->n_samples, steps = 0, is_lower = strcmp(metric->metric.better, "higher") != 0;
+  struct cct_sample *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
+  int64_t *last_start = malloc(MAX_RANK * sizeof *last_start);
+  if (!sorted || !last_start) {
+    snprintf(refusal, refusal_size, "out of memory");
+    goto out;
+  }
+  memcpy(sorted, metric->samples, (size_t)n * sizeof *sorted);
+  int is_sorted = 1;
+  for (int i = 1; i < n && is_sorted; i++)
+    is_sorted = sorted[i - 1].index <= sorted[i].index;
+  if (!is_sorted)
+    qsort(sorted, (size_t)n, sizeof *sorted, by_index);
+  for (int i = 0; i < n; i++)
+    if (sorted[i].rank >= 0 && sorted[i].rank < MAX_RANK)
+      last_start[sorted[i].rank] = INT64_MIN;
+  for (int i = 0; i < n; i++) {
+    const struct cct_sample *s = &sorted[i];
+    const char *why = fault(s, last_start);
+    if (why) {
+      snprintf(refusal, refusal_size, "sample %d of rank %d %s", s->index, s->rank, why);
+      steps = 0;
+      goto out;
+    }
+    if (i == 0 || s->index != sorted[i - 1].index)
+      steps_out[steps++] = s->value;
+    else if (is_lower ? s->value > steps_out[steps - 1] : s->value < steps_out[steps - 1])
+      steps_out[steps - 1] = s->value;
+  }
+  if (!steps)
+    snprintf(refusal, refusal_size, "no samples");
+out:
+  free(sorted);
+  free(last_start);
+  return steps;
+}
