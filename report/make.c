@@ -65,10 +65,9 @@ static void judge(const struct cct_report *report, struct cct_result *result) {
                           *b = &report->cells[result->cell].arms[result->arm];
   struct cct_comparison *c = &result->comparison;
   int is_predicted = has_word(a->label, "predicted") && has_word(b->label, "predicted");
-  if (a->is_flat && b->is_flat && !is_predicted) {
+  if (c->df > 0 && !(c->se > 1e-12) && !is_predicted) {
     c->df = 0; /* equal samples of a real clock are a coarse clock, not certainty */
-    snprintf(result->reason, sizeof result->reason,
-             "all samples of an arm are equal: the clock is too coarse for an interval");
+    snprintf(result->reason, sizeof result->reason, "all medians are equal: the clock is too coarse for an interval");
   } else if (!(c->df > 0)) {
     snprintf(result->reason, sizeof result->reason, "one block an arm: a ratio, and no interval");
   }
