@@ -38,8 +38,8 @@ static void compose(struct cct_proof *proof, const char *head, const char *const
     longest = strlen(lines[i]) > longest ? strlen(lines[i]) : longest;
   proof->width = (8 + 1 + longest) / 8 * 8 + 8;
   cct_text_add(text, "%s", head);
-  if (text->length % 8)
-    line_end(text);
+  text->length -= text->length ? 1 : 0; /* the last line ends on a multiple of eight */
+  line_end(text);
   cct_text_add(text, "state   ");
   proof->state_at = text->length;
   cct_text_add(text, "running ");
