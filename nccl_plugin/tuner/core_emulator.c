@@ -38,7 +38,7 @@ int cct_emulator_init(const struct cct_emulator *e, size_t ranks, size_t nodes, 
 int cct_emulator_get(const struct cct_emulator *e, void *context, int collective, size_t bytes, int pipe_ops,
                      int reg_buff, float *cost, int algorithms, int protocols, int *channels) {
   float **table = (float **)(void *)cost; /* NCCL's type for what is one array */
-  *channels = 0;
+  *channels = e->channels_preset;
   if (e->api == 3)
     return ((const struct cct_nccl_tuner_v3 *)(const void *)e->v3_or_v4)
         ->get(context, collective, bytes, pipe_ops, table, algorithms, protocols, channels);

@@ -14,8 +14,9 @@ enum cct_emulated_nccl { /* how a cell is picked */
 
 struct cct_emulator {
   void *library;
-  int api;          /* 0: no tuner, the job runs untuned */
-  uint64_t comm_id; /* of the communicators it inits; set after loading */
+  int api;             /* 0: no tuner, the job runs untuned */
+  uint64_t comm_id;    /* of the communicators it inits; this and the next may be set after loading */
+  int channels_preset; /* what *channels holds when the tuner is asked: 0 in every NCCL */
   const struct cct_nccl_tuner_v4 *v3_or_v4;
   const struct cct_nccl_tuner_v6 *v5_or_v6;
 };
@@ -26,7 +27,6 @@ void cct_emulator_unload(struct cct_emulator *emulator);
 
 int cct_emulator_init(const struct cct_emulator *emulator, size_t ranks, size_t nodes, cct_nccl_logger *logger,
                       void **context_out);
-/* `channels` is set to 0 first. */
 int cct_emulator_get(const struct cct_emulator *emulator, void *context, int collective, size_t bytes, int pipe_ops,
                      int reg_buff, float *cost, int algorithms, int protocols, int *channels);
 int cct_emulator_finalize(const struct cct_emulator *emulator, void *context);
