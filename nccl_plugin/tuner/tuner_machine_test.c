@@ -301,9 +301,11 @@ static void without_a_file_other_machines_are_left_alone(void **state) {
   (void)state;
   const size_t two = 2, eight = 8;
   const struct machine b200 = {"nvml_new", "0,0", "NVIDIA B200;NVIDIA B200", "00"};
+  const struct machine nvl = {"nvml_new", "0,0", "NVIDIA H200 NVL;NVIDIA H200 NVL", "00"};
   const struct machine mixed = {"nvml_new", "0,0", "NVIDIA H200;NVIDIA B200", "00"};
   const struct machine nothing = {NULL, NULL, NULL, NULL};
   assert_int_equal(on_machine(&b200, changes_nothing, &two), 0);
+  assert_int_equal(on_machine(&nvl, changes_nothing, &two), 0);
   assert_int_equal(on_machine(&mixed, changes_nothing, &two), 0);
   assert_int_equal(on_machine(&nothing, changes_nothing, &two), 0);
   assert_int_equal(on_machine(&h200, changes_nothing, &eight), 0); /* measured with two ranks only */

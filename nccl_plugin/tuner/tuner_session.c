@@ -110,14 +110,15 @@ static void rules_from_file(struct opening *o, const char *path) {
   free(text);
 }
 
-/* The first built-in file with a rule that can hold for this communicator. */
+/* The first built-in file with a rule that can hold for this communicator and names its very GPU: that H200 was
+ * measured says nothing of H200 NVL, though the one name begins the other. */
 static void rules_from_builtin(struct opening *o) {
   char why[CCT_RULES_WHY];
   for (const struct cct_builtin_rules *b = cct_builtin_rules; b->name; b++) {
     if (cct_rules_parse(b->name, (const char *)b->text, b->length, &o->rules, why) != CCT_OK)
       continue;
     for (size_t i = 0; i < o->rules.n; i++)
-      if (cct_rule_holds(&o->rules.items[i], &o->situation)) {
+      if (cct_rule_holds(&o->rules.items[i], &o->situation) && !strcmp(o->rules.items[i].gpu, o->situation.gpu)) {
         source_set(o, "built-in", b->name, (const char *)b->text, b->length);
         return;
       }
