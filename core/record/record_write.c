@@ -223,7 +223,7 @@ static enum cct_status record_new(const char *path, const char *partial_suffix, 
 static enum cct_status create_as(const char *path, const char *partial_suffix, const struct cct_record_head *head,
                                  const struct cct_record_fact *facts, int n_facts, const char *program,
                                  const struct cct_record_cell *cells, int n_cells, struct cct_record **record_out) {
-  struct cct_record *record;
+  struct cct_record *record = NULL;
   enum cct_status status = record_new(path, partial_suffix, n_cells, &record);
   if (status)
     return status;
