@@ -8,6 +8,8 @@
 
 static char speaker[64] = "cctax";
 static int is_quiet;
+static _Thread_local char last[256];
+static _Thread_local int is_muted;
 
 void cct_log_name(const char *name) {
   snprintf(speaker, sizeof speaker, "%s", name);
@@ -34,9 +36,22 @@ static void say(const char *level, const char *format, va_list args) {
 enum cct_status cct_fail(enum cct_status status, const char *format, ...) {
   va_list args;
   va_start(args, format);
+  vsnprintf(last, sizeof last, format, args);
+  va_end(args);
+  if (is_muted)
+    return status;
+  va_start(args, format);
   say("", format, args);
   va_end(args);
   return status;
+}
+
+void cct_log_mute(int mute) {
+  is_muted = mute;
+}
+
+const char *cct_log_last(void) {
+  return last;
 }
 
 void cct_warn(const char *format, ...) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages to a person, one line each, on stderr: what, where, the remedy. Lower case, no full stop, 'subjects' in quotes.
- * Control characters in what is printed (a file name, a JSON key) are escaped, so that one message stays one line. */
+ * Messages to a person, one line each, on stderr: what, where, the remedy. Lower case, no full stop, 'subjects' in
+ * quotes. Control characters in what is printed (a file name, a JSON key) are escaped, so that one message stays one
+ * line. */
 #ifndef CCT_BASE_LOG_H
 #define CCT_BASE_LOG_H
 
@@ -13,6 +14,11 @@ void cct_log_name(const char *name);
 
 /* Logs the line that decides an error and returns `status`: return cct_fail(CCT_USAGE, "%s: ...", path). */
 enum cct_status cct_fail(enum cct_status status, const char *format, ...) CCT_PRINTF(2, 3);
+/* What the last cct_fail of this thread said, without the speaker; "" before the first. For a record's reason. */
+const char *cct_log_last(void);
+/* cct_fail of this thread keeps its line for cct_log_last and prints nothing: where many ranks fail alike, one speaks.
+ */
+void cct_log_mute(int mute);
 void cct_warn(const char *format, ...) CCT_PRINTF(1, 2);
 void cct_note(const char *format, ...) CCT_PRINTF(1, 2); /* silent after cct_log_quiet(1) */
 void cct_log_quiet(int quiet);
