@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mpi_runner/agenda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_runner/suite.h"
+#include "workloads/program/profile.h"
+#include "workloads/shape/cell.h"
+#include "workloads/steps/workload.h"
+
+#define EMULATED           "emulated:"
+#define DEFAULT_PROFILE    "b200x8-tdx"
+#define MOST_SIM_PROCESSES 8
+
+void cct_agenda_free(struct cct_agenda *agenda) {
+  if (!agenda)
+    return;
+  for (int i = 0; agenda->cells && i < agenda->n_cells; i++)
+    cct_options_free(&agenda->cells[i]);
+  free(agenda->cells);
+  free(agenda->programs);
+  free(agenda->ranks);
+  free(agenda);
+}
+
+/* ---- arms ---- */
+
+enum cct_status cct_agenda_add_arm(struct cct_agenda *agenda, const char *text) {
+  if (!*text || strlen(text) >= sizeof agenda->arms[0])
+    return cct_fail(CCT_USAGE, "arm '%s': empty, or longer than %zu characters", text, sizeof agenda->arms[0] - 1);
+  if (agenda->n_arms == CCT_MAX_ARMS)
+    return cct_fail(CCT_USAGE, "arm '%s': more than %d arms", text, CCT_MAX_ARMS);
+  for (int i = 0; i < agenda->n_arms; i++)
+    if (!strcmp(agenda->arms[i], text))
+      return cct_fail(CCT_USAGE, "arm '%s': given twice", text);
+  snprintf(agenda->arms[agenda->n_arms++], sizeof agenda->arms[0], "%s", text);
+  return CCT_OK;
+}
+
+static enum cct_status add_arm(void *agenda, const char *text) {
+  return cct_agenda_add_arm(agenda, text);
+}
+
+static enum cct_status suite_arms(const struct cct_suite *suite, struct cct_agenda *agenda) {
+  static const char *const keys[] = {"factor", "values"};
+  struct cct_json_at arms = cct_json_at_key(&suite->root, "arms");
+  if (!arms.value)
+    return CCT_OK;
+  struct cct_json_at factor = cct_json_at_key(&arms, "factor"), values = cct_json_at_key(&arms, "values");
+  const char *text;
+  enum cct_status status = cct_json_known_keys(&arms, keys, 2);
+  if (!status)
+    status = cct_json_read_string(&factor, &text);
+  if (!status && strlen(text) >= sizeof agenda->factor)
+    status = cct_json_fail(&factor, CCT_USAGE, "'%s' is no factor", text);
+  if (!status)
+    snprintf(agenda->factor, sizeof agenda->factor, "%s", text);
+  if (!status)
+    status = cct_json_expect(&values, CCT_JSON_ARRAY);
+  for (size_t i = 0; !status && i < cct_json_size(values.value); i++) {
+    struct cct_json_at value = cct_json_at_index(&values, i);
+    status = cct_json_read_string(&value, &text);
+    if (!status)
+      status = add_arm(agenda, text);
+  }
+  if (!status && !agenda->n_arms)
+    status = cct_json_fail(&values, CCT_USAGE, "no arms; give at least one value");
+  return status;
+}
+
+static enum cct_status flag_arms(const char *text, struct cct_agenda *agenda) {
+  const char *equals = strchr(text, '=');
+  if (!equals || equals == text || (size_t)(equals - text) >= sizeof agenda->factor)
+    return cct_fail(CCT_USAGE, "--arms: '%s' is not of the form FACTOR=VALUE,VALUE", text);
+  agenda->n_arms = 0;
+  snprintf(agenda->factor, sizeof agenda->factor, "%.*s", (int)(equals - text), text);
+  for (char *p = agenda->factor; (p = strchr(p, '-'));)
+    *p = '_';
+  return cct_split(equals + 1, ',', add_arm, agenda);
+}
+
+static enum cct_status check_condition(const char *condition) {
+  static const char *const known[] = {"off", "on", "tee", "stripped"};
+  for (size_t i = 0; i < 4; i++)
+    if (!strcmp(condition, known[i]))
+      return CCT_OK;
+  if (!strncmp(condition, EMULATED, strlen(EMULATED)) && condition[strlen(EMULATED)])
+    return CCT_OK;
+  const char *near = cct_closest(condition, known, 4);
+  return near ? cct_fail(CCT_USAGE, "condition '%s': unknown; did you mean %s?", condition, near)
+              : cct_fail(CCT_USAGE, "condition '%s': none of off, on, tee, stripped, emulated:PROFILE", condition);
+}
+
+static int is_environment_factor(const char *factor) {
+  return !strcmp(factor, "net") || !strcmp(factor, "tuner") || !strcmp(factor, "registration");
+}
+
+static enum cct_option_id cell_factor(const struct cct_agenda *agenda) {
+  enum cct_option_id id = cct_option_by_key(agenda->factor);
+  return id < CCT_OPTION_COUNT && cct_option_table[id].scope == CCT_SCOPE_CELL ? id : CCT_OPTION_COUNT;
+}
+
+static enum cct_status check_factor(const struct cct_agenda *agenda) {
+  if (is_environment_factor(agenda->factor))
+    return strcmp(agenda->backend, "cuda")
+               ? cct_fail(CCT_USAGE, "arms of '%s' need the cuda backend; %s does not use NCCL", agenda->factor,
+                          agenda->backend)
+               : CCT_OK;
+  enum cct_option_id id = cell_factor(agenda);
+  if (id == CCT_OPTION_COUNT)
+    return cct_fail(CCT_USAGE, "'%s' is no factor; condition, net, tuner, registration, or a cell's key such as graph",
+                    agenda->factor);
+  for (int i = 0; i < agenda->n_arms; i++) {
+    struct cct_options checked = {0};
+    enum cct_status status = cct_option_set(&checked, id, agenda->arms[i], agenda->factor);
+    cct_options_free(&checked);
+    if (status)
+      return status;
+  }
+  for (int i = 0; i < agenda->n_cells; i++)
+    if (agenda->cells[i].v[id].is_set)
+      return cct_fail(CCT_USAGE, "cell %d sets '%s', which the arms compare; leave it to one of them", i,
+                      agenda->factor);
+  return CCT_OK;
+}
+
+static enum cct_status plan_arms(const struct cct_suite *suite, const struct cct_options *flags, const char *standard,
+                                 struct cct_agenda *agenda) {
+  const char *conditions = flags->v[CCT_OPT_CONDITION].s, *arms = flags->v[CCT_OPT_ARMS].s;
+  enum cct_status status = suite_arms(suite, agenda);
+  if (!status && agenda->n_arms && arms)
+    cct_note("--arms %s replaces the suite's arms", arms);
+  if (!status && arms)
+    status = flag_arms(arms, agenda);
+  if (!status && conditions && (!agenda->n_arms || !strcmp(agenda->factor, "condition"))) {
+    if (agenda->n_arms)
+      cct_note("--condition %s replaces the suite's conditions", conditions);
+    agenda->n_arms = 0;
+    snprintf(agenda->factor, sizeof agenda->factor, "condition");
+    status = cct_split(conditions, ',', add_arm, agenda);
+  } else if (!status) {
+    if (conditions && strlen(conditions) >= sizeof agenda->condition)
+      return cct_fail(CCT_USAGE, "--condition: too long");
+    snprintf(agenda->condition, sizeof agenda->condition, "%s", conditions ? conditions : standard);
+  }
+  if (!status && !agenda->n_arms) {
+    snprintf(agenda->factor, sizeof agenda->factor, "condition");
+    status = add_arm(agenda, standard);
+  }
+  int is_condition = !strcmp(agenda->factor, "condition");
+  for (int i = 0; !status && i < agenda->n_arms; i++)
+    status = check_condition(is_condition ? agenda->arms[i] : agenda->condition);
+  if (!status && !is_condition)
+    status = check_factor(agenda);
+  return status;
+}
+
+const char *cct_agenda_condition(const struct cct_agenda *agenda, int arm) {
+  return strcmp(agenda->factor, "condition") ? agenda->condition : agenda->arms[arm];
+}
+
+/* ---- profiles and programs ---- */
+
+static enum cct_status profile_digest(const char *name, char digest_out[65]) {
+  struct cct_profile *profile;
+  enum cct_status status = cct_profile_load(name, &profile);
+  if (status)
+    return status;
+  snprintf(digest_out, 65, "%s", profile->digest);
+  cct_profile_free(profile);
+  return CCT_OK;
+}
+
+static enum cct_status plan_profiles(const struct cct_options *flags, struct cct_agenda *agenda) {
+  const char *machine = flags->v[CCT_OPT_PROFILE_FILE].s;
+  int is_sim = !strcmp(agenda->backend, "sim");
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < agenda->n_arms; i++) {
+    const char *condition = cct_agenda_condition(agenda, i);
+    if (strncmp(condition, EMULATED, strlen(EMULATED))) {
+      if (is_sim && (!strcmp(condition, "on") || !strcmp(condition, "tee")))
+        status = cct_fail(CCT_USAGE, "condition '%s': sim plays a clear machine; ask for emulated:PROFILE", condition);
+      continue;
+    }
+    status = profile_digest(condition + strlen(EMULATED), agenda->emulated[i]);
+    if (!machine)
+      machine = condition + strlen(EMULATED);
+  }
+  if (status || !is_sim)
+    return status;
+  if (!machine)
+    machine = DEFAULT_PROFILE;
+  if (strlen(machine) >= sizeof agenda->profile)
+    return cct_fail(CCT_USAGE, "--profile: the path is too long");
+  snprintf(agenda->profile, sizeof agenda->profile, "%s", machine);
+  return profile_digest(machine, agenda->profile_digest);
+}
+
+static enum cct_status plan_programs(struct cct_agenda *agenda) {
+  enum cct_status status = CCT_OK;
+  agenda->programs = calloc((size_t)agenda->n_cells, sizeof *agenda->programs);
+  agenda->ranks = calloc((size_t)agenda->n_cells, sizeof *agenda->ranks);
+  if (!agenda->programs || !agenda->ranks)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  for (int i = 0; !status && i < agenda->n_cells; i++) {
+    struct cct_step step;
+    status = cct_step_build(&agenda->cells[i], &step);
+    if (status)
+      return status == CCT_UNSUPPORTED ? CCT_USAGE : status;
+    agenda->ranks[i] = step.job->ranks;
+    status = cct_job_digest(step.job, agenda->programs[i]);
+    cct_step_free(&step);
+  }
+  return status;
+}
+
+enum cct_status cct_agenda_cell(const struct cct_agenda *agenda, int index, int arm, struct cct_options *cell_out) {
+  struct cct_options cell;
+  enum cct_option_id id = cell_factor(agenda);
+  enum cct_status status = cct_options_copy(&agenda->cells[index], &cell);
+  if (status)
+    return status;
+  if (id != CCT_OPTION_COUNT)
+    status = cct_option_set(&cell, id, agenda->arms[arm], agenda->factor);
+  if (status) {
+    cct_options_free(&cell);
+    return status;
+  }
+  *cell_out = cell;
+  return CCT_OK;
+}
+
+int cct_agenda_most_ranks(const struct cct_agenda *agenda) {
+  int most = 1;
+  for (int i = 0; i < agenda->n_cells; i++)
+    most = agenda->ranks[i] > most ? agenda->ranks[i] : most;
+  return most;
+}
+
+int cct_agenda_processes(const struct cct_agenda *agenda) {
+  int ranks = cct_agenda_most_ranks(agenda);
+  if (strcmp(agenda->backend, "sim"))
+    return ranks;
+  int most = agenda->procs ? (int)agenda->procs : MOST_SIM_PROCESSES;
+  return ranks < most ? ranks : most;
+}
+
+/* ---- planning ---- */
+
+static enum cct_status take_text(const struct cct_options *flags, enum cct_option_id id, char *field, size_t size) {
+  const char *text = flags->v[id].s;
+  if (text && strlen(text) >= size)
+    return cct_fail(CCT_USAGE, "--%s: longer than %zu characters", cct_option_table[id].name, size - 1);
+  snprintf(field, size, "%s", text ? text : "");
+  return CCT_OK;
+}
+
+static enum cct_status plan(const struct cct_options *flags, const struct cct_suite *suite, const char *condition,
+                            struct cct_agenda *agenda) {
+  const char *question = cct_json_string(cct_json_member(suite->document, "question"));
+  snprintf(agenda->question, sizeof agenda->question, "%s", question ? question : "");
+  agenda->deadline_s = flags->v[CCT_OPT_DEADLINE].i;
+  agenda->procs = flags->v[CCT_OPT_PROCS].i;
+  agenda->is_shared_gpu = (int)flags->v[CCT_OPT_SHARED_GPU].i;
+  enum cct_status status = take_text(flags, CCT_OPT_BACKEND, agenda->backend, sizeof agenda->backend);
+  if (!status)
+    status = take_text(flags, CCT_OPT_NOISE, agenda->noise, sizeof agenda->noise);
+  if (!status)
+    status = take_text(flags, CCT_OPT_LAUNCHER, agenda->launcher, sizeof agenda->launcher);
+  if (!status)
+    status = cct_suite_number(suite, flags, CCT_OPT_ROUNDS, &agenda->rounds);
+  if (!status)
+    status = cct_suite_number(suite, flags, CCT_OPT_SAMPLES, &agenda->samples);
+  if (!status)
+    status = cct_suite_number(suite, flags, CCT_OPT_WARMUP, &agenda->warmup);
+  if (!status)
+    status = cct_suite_number(suite, flags, CCT_OPT_SEED, &agenda->seed);
+  if (!status)
+    status = cct_suite_cells(suite, flags, &agenda->cells, &agenda->n_cells);
+  if (!status)
+    status = plan_arms(suite, flags, condition, agenda);
+  if (!status)
+    status = plan_profiles(flags, agenda);
+  if (!status)
+    status = plan_programs(agenda);
+  return status ? status : cct_agenda_seal(agenda);
+}
+
+enum cct_status cct_agenda_plan(const struct cct_options *flags, const char *suite_path, const char *condition,
+                                struct cct_agenda **agenda_out) {
+  struct cct_suite suite;
+  enum cct_status status = cct_suite_load(suite_path, &suite);
+  if (status)
+    return status;
+  struct cct_agenda *agenda = calloc(1, sizeof *agenda);
+  status = agenda ? plan(flags, &suite, condition, agenda) : cct_fail(CCT_NOMEM, "out of memory");
+  cct_suite_free(&suite);
+  if (status) {
+    cct_agenda_free(agenda);
+    return status;
+  }
+  *agenda_out = agenda;
+  return CCT_OK;
+}
+
+/* ---- blocks ---- */
+
+enum cct_status cct_agenda_add_boot(struct cct_agenda *agenda, const char *id, const int *arms, int n_arms) {
+  for (int b = 0; b < agenda->n_boots; b++)
+    if (!strcmp(agenda->boots[b].id, id))
+      return cct_fail(CCT_USAGE, "this boot (%s) is already boot %d of the run; --resume finishes it", id, b);
+  if (agenda->n_boots == CCT_MAX_BOOTS)
+    return cct_fail(CCT_USAGE, "the run has %d boots already; begin another run", CCT_MAX_BOOTS);
+  struct cct_boot *boot = &agenda->boots[agenda->n_boots++];
+  snprintf(boot->id, sizeof boot->id, "%s", id);
+  memcpy(boot->arms, arms, (size_t)n_arms * sizeof *arms);
+  boot->n_arms = n_arms;
+  return CCT_OK;
+}
+
+int cct_agenda_blocks(const struct cct_agenda *agenda) {
+  int n = 0;
+  for (int b = 0; b < agenda->n_boots; b++)
+    n += (int)agenda->rounds * agenda->boots[b].n_arms;
+  return n;
+}
+
+struct cct_block_at cct_agenda_block(const struct cct_agenda *agenda, int block) {
+  struct cct_block_at at = {.block = block};
+  int rest = block;
+  while (rest >= (int)agenda->rounds * agenda->boots[at.boot].n_arms)
+    rest -= (int)agenda->rounds * agenda->boots[at.boot++].n_arms;
+  const struct cct_boot *boot = &agenda->boots[at.boot];
+  at.round = rest / boot->n_arms;
+  at.arm = boot->arms[(rest % boot->n_arms + at.round) % boot->n_arms];
+  return at;
+}
+
+char *cct_agenda_path(const char *run, int block, char *out, size_t size) {
+  snprintf(out, size, "%s/block-%04d.h5", run, block);
+  return out;
+}
