@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workloads/steps/workload.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "json/json.h"
 #include "workloads/shape/cell.h"
+#include "workloads/steps/moe.h"
+#include "workloads/steps/template.h"
 
 static enum cct_status load_program(const struct cct_options *cell, struct cct_step *step) {
   const char *path = cell->v[CCT_OPT_PROGRAM].s;
@@ -24,6 +27,112 @@ static enum cct_status load_program(const struct cct_options *cell, struct cct_s
   return status;
 }
 
+struct cct_step_store {
+  struct cct_moe_draw draw;
+  int64_t *slots; /* of all ranks, one after the other */
+};
+
+static enum cct_status find_template(const struct cct_options *cell, const struct cct_template **template_out) {
+  static const struct cct_template *const templates[] = {&cct_template_train, &cct_template_prefill,
+                                                         &cct_template_decode};
+  enum cct_workload workload = cct_cell_workload(cell);
+  if (workload == CCT_WORKLOAD_NONE || !cell->v[CCT_OPT_MODEL].has_value || !cell->v[CCT_OPT_LAYOUT].has_value)
+    return cct_fail(CCT_USAGE, "a cell needs a program, or a model, a workload and a layout: no %s is given",
+                    !cell->v[CCT_OPT_MODEL].has_value ? "model"
+                    : workload == CCT_WORKLOAD_NONE   ? "workload"
+                                                      : "layout");
+  if (workload == CCT_WORKLOAD_SERVE)
+    return cct_fail(CCT_UNSUPPORTED,
+                    "serve is no single step: plan composes it of prefill and decode, run measures these");
+  *template_out = templates[workload];
+  return CCT_OK;
+}
+
+/* Skewed ranks bind their own rows and share the matrices. */
+static enum cct_status bind_ranks(const struct cct_emit *e, struct cct_moe_draw *draw, struct cct_step *step) {
+  size_t ranks = (size_t)e->job->ranks, n_slots = (size_t)e->program->n_slots;
+  struct cct_step_store *store = calloc(1, sizeof *store);
+  step->store = store;
+  step->bindings = calloc(ranks, sizeof *step->bindings);
+  if (!store || !step->bindings || !(store->slots = calloc(ranks * n_slots, sizeof *store->slots)))
+    return cct_fail(CCT_NOMEM, "out of memory");
+  store->draw = *draw;
+  *draw = (struct cct_moe_draw){0};
+  for (size_t rank = 0; rank < ranks; rank++) {
+    int64_t *slots = store->slots + rank * n_slots;
+    for (size_t i = 0; i < n_slots; i++)
+      slots[i] = e->program->slots[i].value;
+    slots[e->s_rows] = store->draw.rows[rank % (size_t)e->layout.ep];
+    step->bindings[rank] = (struct cct_binding){.slots = slots, .matrices = store->draw.matrices};
+  }
+  return CCT_OK;
+}
+
+enum cct_status cct_step_build_model(const struct cct_model *model, const struct cct_layout *layout,
+                                     const struct cct_options *cell, struct cct_step *step_out) {
+  const struct cct_template *template = NULL;
+  struct cct_step step = {.is_stand_in = model->is_stand_in,
+                          .is_scaled = model->is_scaled || cell->v[CCT_OPT_SCALE].i > 1};
+  struct cct_emit emit = {0};
+  struct cct_moe moe;
+  struct cct_moe_draw draw = {0};
+  enum cct_status status = find_template(cell, &template);
+  if (!status)
+    status = cct_layout_check(layout, model);
+  if (status)
+    return status;
+  struct cct_pass pass = template->pass(cell);
+  status = cct_moe_plan(model, layout, cell, pass.tokens, &moe, &draw);
+  if (!status && moe.is_host_routed && !strcmp(cct_cell_text(cell, CCT_OPT_GRAPH), "full"))
+    status = cct_fail(CCT_USAGE, "--routing host reads counts back in the middle of a step, which no full graph can: "
+                                 "--routing padded, or --graph none or piecewise");
+  if (!status)
+    status = cct_emit_open(&emit, model, layout, cell, &moe, &pass, template->name);
+  if (!status)
+    status = template->emit(&emit);
+  if (!status && draw.rows)
+    status = bind_ranks(&emit, &draw, &step);
+  if (!status)
+    status = cct_job_add_role(emit.job, emit.program, 0, emit.job->ranks);
+  if (!status)
+    emit.program = NULL; /* the job's from here on */
+  if (!status)
+    status = cct_job_check(emit.job);
+  if (!status) {
+    step.job = emit.job;
+    emit.job = NULL;
+    step.tokens = template->tokens(cell) * layout->dp;
+    snprintf(step.model, sizeof step.model, "%s", model->name);
+    cct_layout_text(layout, step.layout);
+    *step_out = step;
+  } else {
+    cct_step_free(&step);
+  }
+  cct_moe_draw_free(&draw);
+  cct_emit_close(&emit);
+  return status;
+}
+
+static enum cct_status build_model(const struct cct_options *cell, struct cct_step *step) {
+  struct cct_model model = {0};
+  struct cct_layout layout;
+  const struct cct_template *template;
+  enum cct_status status = find_template(cell, &template);
+  if (status)
+    return status;
+  status = cct_layout_parse(cell->v[CCT_OPT_LAYOUT].s, "layout", &layout);
+  if (!status)
+    status = cct_model_load(cell->v[CCT_OPT_MODEL].s, cell->v[CCT_OPT_ASSUME].s, cell->v[CCT_OPT_WEIGHTS].s, &model);
+  if (!status && cell->v[CCT_OPT_LAYERS].has_value)
+    status = cct_model_cut(&model, cell->v[CCT_OPT_LAYERS].i);
+  if (!status && cell->v[CCT_OPT_NP].has_value)
+    status = cct_layout_check_ranks(&layout, &model, cell->v[CCT_OPT_NP].i);
+  if (!status)
+    status = cct_step_build_model(&model, &layout, cell, step);
+  cct_model_free(&model);
+  return status;
+}
+
 enum cct_status cct_step_build(const struct cct_options *cell, struct cct_step *step_out) {
   struct cct_step step = {0};
   enum cct_status status;
@@ -32,7 +141,7 @@ enum cct_status cct_step_build(const struct cct_options *cell, struct cct_step *
   if (cell->v[CCT_OPT_PROGRAM].has_value)
     status = load_program(cell, &step);
   else
-    status = cct_fail(CCT_USAGE, "a cell needs a program, or a model, a workload and a layout");
+    status = build_model(cell, &step);
   if (status) {
     cct_step_free(&step);
     return status;
@@ -46,5 +155,10 @@ void cct_step_free(struct cct_step *step) {
     return;
   cct_job_free(step->job);
   free(step->bindings);
+  if (step->store) {
+    cct_moe_draw_free(&step->store->draw);
+    free(step->store->slots);
+  }
+  free(step->store);
   memset(step, 0, sizeof *step);
 }

@@ -26,6 +26,11 @@ struct cct_step {
  * Every error is one line; CCT_UNSUPPORTED where the layout is parsed but not priced (pp). The job has passed
  * cct_job_check. */
 enum cct_status cct_step_build(const struct cct_options *cell, struct cct_step *step_out) CCT_CHECKED;
+/* The same for a model already read, whatever model and layout the cell names. */
+struct cct_model;
+struct cct_layout;
+enum cct_status cct_step_build_model(const struct cct_model *model, const struct cct_layout *layout,
+                                     const struct cct_options *cell, struct cct_step *step_out) CCT_CHECKED;
 void cct_step_free(struct cct_step *step); /* NULL-safe; leaves it zero */
 
 #endif
