@@ -9,7 +9,7 @@
 #include "nccl_plugin/net/net_log.h"
 
 enum {
-  BOX_BYTES = 32 << 10,
+  BOX_BYTES = 64 << 10,
   RECORD_BYTES = 16384,        /* stripes are whole TLS records */
   MIN_STRIPE_BYTES = 64 << 10, /* waking one more thread must pay */
   WATCH_EVERY = 64,            /* fruitless tests between two looks at the clock */

@@ -10,6 +10,10 @@
 #include "nccl_plugin/net/net_format.h"
 #include "nccl_plugin/net/net_log.h"
 
+enum {
+  INLINE_BYTES = 16384 - sizeof(struct cct_net_frame)
+}; /* frame and message in one TLS record */
+
 static enum cct_nccl read_number(const char *name, int64_t low, int64_t high, int64_t fallback, int64_t *value_out) {
   const char *text = getenv(name);
   int64_t value = fallback;
@@ -38,7 +42,7 @@ static enum cct_nccl read_numbers(struct cct_net_config *c) {
   } rows[] = {
       {"CCTAX_NET_SOCKETS", 1, CCT_NET_MAX_SOCKETS, default_threads < 4 ? default_threads : 4, &sockets},
       {"CCTAX_NET_THREADS", 1, CCT_NET_MAX_THREADS, default_threads, &threads},
-      {"CCTAX_NET_INLINE_BYTES", 0, CCT_NET_INLINE_MAX_BYTES, CCT_NET_INLINE_MAX_BYTES, &inline_bytes},
+      {"CCTAX_NET_INLINE_BYTES", 0, CCT_NET_INLINE_MAX_BYTES, INLINE_BYTES, &inline_bytes},
       {"CCTAX_NET_KEY_RECORDS", 4, CCT_NET_KEY_RECORDS, CCT_NET_KEY_RECORDS, &records},
       {"CCTAX_NET_CONNECT_TIMEOUT_S", 1, 86400, 120, &connect_s},
       {"CCTAX_NET_DEAD_S", 1, 86400, 60, &dead_s},

@@ -12,7 +12,7 @@
 enum {
   CCT_NET_ID_BYTES = 16,
   CCT_NET_FRAME_MAGIC = 0x78746363,      /* "cctx" */
-  CCT_NET_INLINE_MAX_BYTES = 16384 - 24, /* frame and message in one TLS record */
+  CCT_NET_INLINE_MAX_BYTES = 65536 - 24, /* frame and message are four TLS records at most */
 };
 #define CCT_NET_HANDLE_MAGIC 0x31306e7861746363u /* "cctaxn01" */
 #define CCT_NET_HELLO_MAGIC  0x31306f6c6c656863u /* "chello01" */

@@ -25,6 +25,7 @@ static const int64_t call_again_ns = 100000000; /* and as slowly */
 /* One socket on its way into a connection. */
 struct socket {
   enum {
+    UNCALLED, /* data sockets are called once the control socket was taken: a caller without the key is refused once */
     CALLING,
     SHAKING,
     SAYING, /* the hello: the caller writes, the listener reads */
@@ -85,6 +86,8 @@ static enum cct_nccl fail_call(const struct cct_net_call *call, enum cct_nccl re
 static enum cct_nccl dial(struct cct_net_call *call, struct socket *s) {
   s->state = CALLING;
   s->again_ns = 0;
+  if (!s->deadline_ns)
+    s->deadline_ns = cct_clock_ns() + call->context->runtime->config.connect_ns;
   s->fd = socket(call->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (s->fd < 0)
     return fail_call(call, CCT_NCCL_SYSTEM_ERROR,
@@ -134,11 +137,13 @@ static enum cct_nccl look_at_call(struct cct_net_call *call, struct socket *s) {
 /* One step of one socket; its failure is said here. */
 static enum cct_nccl step_call(struct cct_net_call *call, struct socket *s) {
   int done = 1;
-  if (s->state == CALLING) {
-    enum cct_nccl result = look_at_call(call, s);
-    if (result)
-      return result;
-  }
+  enum cct_nccl result = CCT_NCCL_SUCCESS;
+  if (s->state == UNCALLED && call->sockets[0].state == READY)
+    result = dial(call, s);
+  if (s->state == CALLING && !result)
+    result = look_at_call(call, s);
+  if (result || s->state == UNCALLED)
+    return result;
   if (s->state == SHAKING && (done = s->wire->ops->handshake(s->wire)) > 0)
     s->state = SAYING;
   if (s->state == SAYING && (done = exchange(s->wire, 1, &s->hello, sizeof s->hello, &s->at)) > 0)
@@ -214,9 +219,9 @@ static enum cct_nccl call_new(struct cct_net_context *context, int dev, struct c
   for (int i = 0; i <= call->n_streams && !result; i++) {
     hello.index = (uint8_t)i;
     call->sockets[i].hello = hello;
-    call->sockets[i].deadline_ns = cct_clock_ns() + context->runtime->config.connect_ns;
-    result = dial(call, &call->sockets[i]);
   }
+  if (!result)
+    result = dial(call, &call->sockets[0]);
   if (result) {
     call_free(call);
     return result;
@@ -486,7 +491,7 @@ void cct_net_listener_close(struct cct_net_listener *listener) {
   if (!listener)
     return;
   while (listener->n_waiting > 0)
-    drop(listener, listener->n_waiting - 1);
+    refuse(listener, 0, "it was no peer by the time the listener closed");
   close(listener->fd);
   cct_net_context_release(listener->context);
   free(listener);

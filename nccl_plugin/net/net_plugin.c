@@ -63,7 +63,7 @@ static enum cct_nccl properties_v12(int dev, struct cct_nccl_net_props_v12 *prop
 }
 
 static enum cct_nccl properties_v11(int dev, struct cct_nccl_net_props_v11 *props) {
-  struct cct_nccl_net_props_v12 all;
+  struct cct_nccl_net_props_v12 all = {0};
   enum cct_nccl result = properties_v12(dev, &all);
   if (result)
     return result;
@@ -78,7 +78,7 @@ static enum cct_nccl properties_v11(int dev, struct cct_nccl_net_props_v11 *prop
 }
 
 static enum cct_nccl properties_v10(int dev, struct cct_nccl_net_props_v10 *props) {
-  struct cct_nccl_net_props_v11 all;
+  struct cct_nccl_net_props_v11 all = {0};
   enum cct_nccl result = properties_v11(dev, &all);
   if (!result)
     memcpy(props, &all, sizeof *props); /* v11 appended a field */

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who is not a peer is refused, with one line; who tampers on the way ends the connection; nobody gets wrong data or a
+ * hang. Side 0 connects and sends, side 1 listens and receives; the man in the middle is a thread of side 0. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "nccl_plugin/net/net_format.h"
+#include "nccl_plugin/net/net_play.h"
+
+static char directory[] = "/tmp/cct-net-attack-XXXXXX";
+static char psk[100], psk2[100], good[3][100], expired[3][100], foreign[3][100];
+
+/* ---- wrong keys and certificates ---- */
+
+static int caller(struct play *play) { /* PLAY_GOOD: it is taken */
+  void *listen = NULL, *send = NULL;
+  char mine[CCT_NCCL_HANDLE_BYTES], theirs[CCT_NCCL_HANDLE_BYTES];
+  PLAY_CHECK(play_listen(play, mine, &listen) == CCT_NCCL_SUCCESS);
+  play_trade(play, mine, theirs, sizeof mine);
+  enum cct_nccl result = play_connect(play, theirs, &send, 10);
+  if (getenv("PLAY_GOOD"))
+    PLAY_CHECK(result == CCT_NCCL_SUCCESS && send && play->log->n_warnings == 0);
+  else
+    PLAY_CHECK((result == CCT_NCCL_REMOTE_ERROR || result == CCT_NCCL_INVALID_USAGE) && !send &&
+               play->log->n_warnings == 1);
+  play_barrier(play);
+  play->net->close_send(send);
+  return (int)play->net->close_listen(listen);
+}
+
+static int callee(struct play *play) {
+  void *listen = NULL, *recv = NULL;
+  char mine[CCT_NCCL_HANDLE_BYTES], theirs[CCT_NCCL_HANDLE_BYTES];
+  enum cct_nccl result = CCT_NCCL_SUCCESS;
+  int64_t deadline = play_now_ns() + 10000000000;
+  PLAY_CHECK(play_listen(play, mine, &listen) == CCT_NCCL_SUCCESS);
+  play_trade(play, mine, theirs, sizeof mine);
+  while (!result && !recv && !play->log->n_warnings && play_now_ns() < deadline)
+    result = play->net->accept(listen, &recv, NULL);
+  if (getenv("PLAY_GOOD"))
+    PLAY_CHECK(result == CCT_NCCL_SUCCESS && recv && play->log->n_warnings == 0);
+  else if (getenv("PLAY_NOBODY")) /* nothing reached the listener: it does not wait for ever */
+    PLAY_CHECK(result == CCT_NCCL_REMOTE_ERROR && !recv && play->log->n_warnings == 1);
+  else /* the stranger is refused, the real peer may still come */
+    PLAY_CHECK(result == CCT_NCCL_SUCCESS && !recv && play->log->n_warnings == 1);
+  play_barrier(play);
+  play->net->close_recv(recv);
+  return (int)play->net->close_listen(listen);
+}
+
+static void only_the_right_key_or_certificate_is_taken(void **state) {
+  (void)state;
+  const char *nobody = "PLAY_NOBODY=1", *in_time = "CCTAX_NET_CONNECT_TIMEOUT_S=1";
+  const struct {
+    const char *name;
+    const char *env[2][5];
+    const char *says[2]; /* side 0's line and the first of side 1; NULL: it is taken */
+  } rows[] = {
+      {"psk", {{psk, "PLAY_GOOD=1"}, {psk, "PLAY_GOOD=1"}}, {NULL, NULL}},
+      {"certificates",
+       {{good[0], good[1], good[2], "PLAY_GOOD=1"}, {good[0], good[1], good[2], "PLAY_GOOD=1"}},
+       {NULL, NULL}},
+      {"aes-128",
+       {{psk, "CCTAX_NET_CIPHER=aes-128-gcm", "PLAY_GOOD=1"}, {psk, "CCTAX_NET_CIPHER=aes-128-gcm", "PLAY_GOOD=1"}},
+       {NULL, NULL}},
+      {"other psk", {{psk2}, {psk}}, {"alert", "binder"}},
+      {"psk meets certificates", {{psk}, {good[0], good[1], good[2]}}, {"", ""}},
+      {"certificates meet psk", {{good[0], good[1], good[2]}, {psk}}, {"", ""}},
+      {"expired caller", {{expired[0], expired[1], expired[2]}, {good[0], good[1], good[2]}}, {"expired", "expired"}},
+      {"expired listener", {{good[0], good[1], good[2]}, {expired[0], expired[1], expired[2]}}, {"expired", "expired"}},
+      {"foreign caller", {{foreign[0], foreign[1], good[2]}, {good[0], good[1], good[2]}}, {"unknown ca", "issuer"}},
+      {"foreign listener", {{good[0], good[1], good[2]}, {foreign[0], foreign[1], good[2]}}, {"issuer", "unknown ca"}},
+      {"other cipher", {{psk, "CCTAX_NET_CIPHER=aes-128-gcm"}, {psk}}, {"", ""}},
+      {"plain meets tls", {{"CCTAX_NET_MODE=plain"}, {psk, nobody, in_time}}, {"CCTAX_NET_MODE", "no peer"}},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct play_case c = {.sides = {caller, callee}, .env = {rows[i].env[0], rows[i].env[1]}};
+    int is_good = play_run(&c);
+    for (int k = 0; k < 2 && is_good && rows[i].says[k]; k++)
+      is_good = strstr(c.logs[k]->warnings[0], rows[i].says[k]) != NULL;
+    if (!is_good)
+      fail_msg("%s: '%s' / '%s'", rows[i].name, c.logs[0]->warnings[0], c.logs[1]->warnings[0]);
+    play_free(&c);
+  }
+}
+
+/* ---- port scanners, and sessions that mean somebody else ---- */
+
+static int dial(const union cct_net_address *address) {
+  int fd = socket(address->any.sa_family, SOCK_STREAM, 0);
+  return fd >= 0 && connect(fd, &address->any, cct_net_address_bytes(address)) == 0 ? fd : -1;
+}
+
+static int scanner(struct play *play) {
+  static const char *const says[] = {"", "GET / HTTP/1.0\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"};
+  void *send = NULL, *listen = NULL, *none = NULL;
+  char mine[CCT_NCCL_HANDLE_BYTES], theirs[2][CCT_NCCL_HANDLE_BYTES], unused[2][CCT_NCCL_HANDLE_BYTES] = {{0}};
+  struct cct_net_handle first, second;
+  int silent[3];
+  PLAY_CHECK(play_listen(play, mine, &listen) == CCT_NCCL_SUCCESS);
+  play_trade(play, unused, theirs, sizeof theirs);
+  memcpy(&first, theirs[0], sizeof first);
+  memcpy(&second, theirs[1], sizeof second);
+  for (int i = 0; i < 3; i++) {
+    int fd = dial(&first.address);
+    size_t n = strlen(says[i]) + (i == 2);
+    PLAY_CHECK(fd >= 0 && write(fd, says[i], n) == (ssize_t)n);
+    if (i < 2)
+      close(fd);
+    else
+      silent[0] = fd; /* never finishes its hello */
+  }
+  silent[1] = dial(&first.address);
+  /* A peer with the key that was led to another listener, as by a tampered handle, is refused too. */
+  union cct_net_address right = first.address;
+  first.address = second.address;
+  memcpy(theirs[0], &first, sizeof first);
+  PLAY_CHECK(play_connect(play, theirs[0], &none, 10) == CCT_NCCL_REMOTE_ERROR && !none);
+  first.address = right;
+  first.call = 0;
+  memcpy(theirs[0], &first, sizeof first);
+  PLAY_CHECK(play_connect(play, theirs[0], &send, 10) == CCT_NCCL_SUCCESS);
+  play_barrier(play);
+  close(silent[0]);
+  close(silent[1]);
+  return play->net->close_send(send) || play->net->close_listen(listen);
+}
+
+static int scanned(struct play *play) {
+  void *listens[2], *recv = NULL, *none = NULL;
+  char mine[2][CCT_NCCL_HANDLE_BYTES], theirs[2][CCT_NCCL_HANDLE_BYTES];
+  int64_t deadline = play_now_ns() + 10000000000;
+  for (int i = 0; i < 2; i++)
+    PLAY_CHECK(play_listen(play, mine[i], &listens[i]) == CCT_NCCL_SUCCESS);
+  play_trade(play, mine, theirs, sizeof mine);
+  while (!recv) {
+    PLAY_CHECK(play->net->accept(listens[0], &recv, NULL) == CCT_NCCL_SUCCESS && play_now_ns() < deadline);
+    PLAY_CHECK(play->net->accept(listens[1], &none, NULL) == CCT_NCCL_SUCCESS && !none);
+  }
+  for (int i = 0; i < 2; i++)
+    play->net->close_listen(listens[i]);
+  /* Closed at once, HTTP, led astray; and the two that said nothing, when the listener closes. */
+  PLAY_CHECK(play->log->n_warnings == 5);
+  for (int i = 0; i < 5; i++)
+    PLAY_CHECK(strstr(play->log->warnings[i], "refused a connection from 127.0.0.1:"));
+  play_barrier(play);
+  return play->net->close_recv(recv);
+}
+
+static void strangers_are_refused_with_a_line_each_and_hold_nobody_up(void **state) {
+  (void)state;
+  const char *env[] = {psk, NULL}, *plain[] = {"CCTAX_NET_MODE=plain", NULL};
+  for (int i = 0; i < 2; i++) {
+    struct play_case c = {.sides = {scanner, scanned}, .env = {i ? plain : env, i ? plain : env}};
+    assert_true(play_run(&c));
+    play_free(&c);
+  }
+}
+
+/* ---- the man in the middle ---- */
+
+enum attack {
+  PASS,
+  FLIP,
+  DROP,
+  REPEAT,
+  SWAP,
+  TRUNCATE,
+  INJECT,
+  FLIP_LENGTH
+};
+enum {
+  LINKS = 4,
+  RECORD = 16384 + 512
+};
+
+struct middle {
+  enum attack attack;
+  int victim; /* which of the connections: 0 control */
+  int at;     /* which application record of it */
+  union cct_net_address target;
+  int fd;
+  int has_struck;
+  /* What the caller said on its first connection, to say it again later. */
+  unsigned char tape[4000];
+  size_t tape_bytes;
+};
+
+static int read_all(int fd, unsigned char *bytes, size_t n) {
+  return recv(fd, bytes, n, MSG_WAITALL) == (ssize_t)n;
+}
+
+static int write_all(int fd, const unsigned char *bytes, size_t n) {
+  return send(fd, bytes, n, MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+struct link {
+  struct middle *middle;
+  int index, from, to;
+};
+
+/* One connection, caller to listener, record by record. */
+static void *pass_records(void *arg) {
+  struct link *l = arg;
+  struct middle *m = l->middle;
+  unsigned char record[RECORD], held[RECORD];
+  size_t held_bytes = 0;
+  for (int n_application = 0, is_up = 1; is_up && read_all(l->from, record, 5);) {
+    size_t n = 5 + ((size_t)record[3] << 8 | record[4]);
+    is_up = n <= RECORD && read_all(l->from, record + 5, n - 5);
+    if (is_up && l->index == 0 && m->tape_bytes + n <= sizeof m->tape && n_application < 3) {
+      memcpy(m->tape + m->tape_bytes, record, n);
+      m->tape_bytes += n;
+    }
+    int is_hit = is_up && record[0] == 23 && n_application++ == m->at && l->index == m->victim;
+    m->has_struck |= is_hit;
+    enum attack attack = is_hit ? m->attack : PASS;
+    if (attack == FLIP)
+      record[n / 2] ^= 0x10;
+    if (attack == FLIP_LENGTH)
+      record[4] ^= 0x01;
+    if (attack == INJECT)
+      is_up = write_all(l->to, (const unsigned char *)"\x17\x03\x03\x00\x20 these are 32 bytes of nothing. ", 37);
+    if (attack == SWAP) {
+      memcpy(held, record, n);
+      held_bytes = n;
+      continue;
+    }
+    if (attack == TRUNCATE) {
+      write_all(l->to, record, n / 2);
+      break;
+    }
+    if (is_up && attack != DROP)
+      is_up = write_all(l->to, record, n);
+    if (is_up && attack == REPEAT)
+      is_up = write_all(l->to, record, n);
+    if (is_up && held_bytes) {
+      is_up = write_all(l->to, held, held_bytes);
+      held_bytes = 0;
+    }
+  }
+  shutdown(l->to, SHUT_WR);
+  return NULL;
+}
+
+static void *pass_back(void *arg) {
+  struct link *l = arg;
+  unsigned char bytes[4096];
+  for (ssize_t n; (n = recv(l->to, bytes, sizeof bytes, 0)) > 0;)
+    if (!write_all(l->from, bytes, (size_t)n))
+      break;
+  shutdown(l->from, SHUT_RDWR);
+  return NULL;
+}
+
+static void *stand_between(void *arg) {
+  struct middle *m = arg;
+  struct link links[LINKS];
+  pthread_t threads[2 * LINKS];
+  int n = 0;
+  for (; n < LINKS; n++) {
+    int from = accept(m->fd, NULL, NULL);
+    if (from < 0)
+      break;
+    links[n] = (struct link){m, n, from, dial(&m->target)};
+    pthread_create(&threads[2 * n], NULL, pass_records, &links[n]);
+    pthread_create(&threads[2 * n + 1], NULL, pass_back, &links[n]);
+  }
+  for (int i = 0; i < n; i++) {
+    pthread_join(threads[2 * i], NULL);
+    pthread_join(threads[2 * i + 1], NULL);
+    close(links[i].from);
+    close(links[i].to);
+  }
+  return NULL;
+}
+
+static int put_between(struct middle *m, char *handle, pthread_t *thread) {
+  struct cct_net_handle h;
+  socklen_t bytes = sizeof m->target.v4;
+  memcpy(&h, handle, sizeof h);
+  m->target = h.address;
+  h.address.v4.sin_port = 0;
+  m->fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(m->fd, &h.address.any, bytes) != 0 || listen(m->fd, 16) != 0 ||
+      getsockname(m->fd, &h.address.any, &bytes) != 0)
+    return 0;
+  memcpy(handle, &h, sizeof h);
+  return pthread_create(thread, NULL, stand_between, m) == 0;
+}
+
+enum {
+  MESSAGES = 40,
+  LARGE = 300000
+};
+
+static int attacked_sender(struct play *play) {
+  struct middle m = {.attack = (enum attack)atoi(getenv("PLAY_ATTACK")),
+                     .victim = atoi(getenv("PLAY_VICTIM")),
+                     .at = atoi(getenv("PLAY_AT"))};
+  char unused[CCT_NCCL_HANDLE_BYTES] = {0}, theirs[CCT_NCCL_HANDLE_BYTES];
+  static unsigned char data[LARGE];
+  void *send = NULL, *request;
+  pthread_t thread;
+  enum cct_nccl result = CCT_NCCL_SUCCESS;
+  int done, bytes;
+  play_trade(play, unused, theirs, sizeof theirs);
+  PLAY_CHECK(put_between(&m, theirs, &thread));
+  result = play_connect(play, theirs, &send, 10);
+  int64_t deadline = play_now_ns() + 10000000000;
+  for (uint64_t i = 0; i < MESSAGES && !result; i++) {
+    play_fill(data, LARGE, i);
+    for (request = NULL; !request && !result;)
+      result = play->net->isend(send, data, i % 2 ? LARGE : 100, 0, NULL, NULL, &request);
+    for (done = 0; !done && !result && play_now_ns() < deadline;)
+      result = play->net->test(request, &done, &bytes);
+  }
+  PLAY_CHECK(play_now_ns() < deadline); /* done or an error, no hang */
+  PLAY_CHECK(m.attack != PASS || result == CCT_NCCL_SUCCESS);
+  play_barrier(play);
+  play->net->close_send(send);
+  shutdown(m.fd, SHUT_RDWR);
+  pthread_join(thread, NULL);
+  close(m.fd);
+  PLAY_CHECK(m.has_struck);
+  if (m.attack == PASS) { /* the whole session again, as it was recorded */
+    int fd = dial(&m.target);
+    PLAY_CHECK(fd >= 0 && write_all(fd, m.tape, m.tape_bytes));
+    play_barrier(play);
+    close(fd);
+  }
+  return 0;
+}
+
+static int attacked_receiver(struct play *play) {
+  char mine[CCT_NCCL_HANDLE_BYTES], theirs[CCT_NCCL_HANDLE_BYTES];
+  static unsigned char data[LARGE];
+  void *listen, *recv = NULL, *request, *in = data;
+  size_t room = LARGE;
+  int tag = 0, bytes, is_attack = atoi(getenv("PLAY_ATTACK")) != PASS;
+  PLAY_CHECK(play_listen(play, mine, &listen) == CCT_NCCL_SUCCESS);
+  play_trade(play, mine, theirs, sizeof mine);
+  PLAY_CHECK(play_accept(play, listen, &recv, 10) == CCT_NCCL_SUCCESS);
+  enum cct_nccl result = CCT_NCCL_SUCCESS;
+  for (uint64_t i = 0; i < MESSAGES && !result; i++) {
+    result = play->net->irecv(recv, 1, &in, &room, &tag, NULL, NULL, &request);
+    if (!result)
+      result = play_wait(play, request, &bytes, 10);
+    PLAY_CHECK(result || (bytes == (i % 2 ? LARGE : 100) && play_check(data, (size_t)bytes, i) == (size_t)bytes));
+  }
+  PLAY_CHECK(result == (is_attack ? CCT_NCCL_REMOTE_ERROR : CCT_NCCL_SUCCESS) && play->log->n_warnings == is_attack);
+  play->net->close_recv(recv);
+  play_barrier(play);
+  if (!is_attack) {
+    PLAY_CHECK(play_accept(play, listen, &recv, 1) == CCT_NCCL_INTERNAL_ERROR && play->log->n_warnings == 1);
+    PLAY_CHECK(strstr(play->log->warnings[0], "refused a connection"));
+    play_barrier(play);
+  }
+  return play->net->close_listen(listen);
+}
+
+static void tampering_ends_the_connection_and_never_changes_data(void **state) {
+  (void)state;
+  for (int attack = PASS; attack <= FLIP_LENGTH; attack++)
+    for (int victim = 0; victim < 2; victim++) {
+      char text[3][40];
+      snprintf(text[0], sizeof text[0], "PLAY_ATTACK=%d", attack);
+      snprintf(text[1], sizeof text[1], "PLAY_VICTIM=%d", victim);
+      snprintf(text[2], sizeof text[2], "PLAY_AT=%d", 5 + 3 * attack);
+      const char *env[] = {psk, "CCTAX_NET_SOCKETS=2", text[0], text[1], text[2], NULL};
+      struct play_case c = {.sides = {attacked_sender, attacked_receiver}, .env = {env, env}};
+      if (!play_run(&c))
+        fail_msg("attack %d on connection %d: '%s' / '%s'", attack, victim, c.logs[0]->warnings[0],
+                 c.logs[1]->warnings[0]);
+      play_free(&c);
+    }
+}
+
+static void name_files(char out[3][100], const char *name) {
+  snprintf(out[0], 100, "CCTAX_NET_CERT_FILE=%s/%s.pem", directory, name);
+  snprintf(out[1], 100, "CCTAX_NET_KEY_FILE=%s/%s.key", directory, name);
+  snprintf(out[2], 100, "CCTAX_NET_CA_FILE=%s/ca.pem", directory);
+}
+
+int main(void) {
+  char command[400];
+  if (!mkdtemp(directory))
+    return 1;
+  snprintf(command, sizeof command, "%s %s", NET_KEYS, directory);
+  if (system(command) != 0)
+    return 1;
+  snprintf(psk, sizeof psk, "CCTAX_NET_PSK_FILE=%s/psk", directory);
+  snprintf(psk2, sizeof psk2, "CCTAX_NET_PSK_FILE=%s/psk2", directory);
+  name_files(good, "good");
+  name_files(expired, "expired");
+  name_files(foreign, "foreign");
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(only_the_right_key_or_certificate_is_taken),
+      cmocka_unit_test(strangers_are_refused_with_a_line_each_and_hold_nobody_up),
+      cmocka_unit_test(tampering_ends_the_connection_and_never_changes_data),
+  };
+  int result = cmocka_run_group_tests(tests, NULL, NULL);
+  snprintf(command, sizeof command, "rm -r %s", directory);
+  return system(command) || result;
+}
