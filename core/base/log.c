@@ -15,6 +15,10 @@ void cct_log_name(const char *name) {
   snprintf(speaker, sizeof speaker, "%s", name);
 }
 
+const char *cct_log_speaker(void) {
+  return speaker;
+}
+
 void cct_log_quiet(int quiet) {
   is_quiet = quiet;
 }

@@ -11,6 +11,7 @@
 
 /* Says who speaks, e.g. "cctax" or "cctax-rank 3"; the text is copied. */
 void cct_log_name(const char *name);
+const char *cct_log_speaker(void); /* the name said last: a module with its own copy of this room takes it over */
 
 /* Logs the line that decides an error and returns `status`: return cct_fail(CCT_USAGE, "%s: ...", path). */
 enum cct_status cct_fail(enum cct_status status, const char *format, ...) CCT_PRINTF(2, 3);
