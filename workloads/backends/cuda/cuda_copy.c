@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copies between host and device, and bounce copies: what a copy does under confidential computing, for real. It starts
+ * when the stream's earlier work is done, one thread seals it in chunks with AES-256-GCM, the ciphertext is dropped and
+ * the plaintext copied, and the host is held to its end. */
+#include <stdlib.h>
+
+#include "crypt/seal.h"
+#include "workloads/backends/cuda/cuda_room.h"
+
+struct seal_state {
+  struct cct_seal *seal;
+  unsigned char *cipher; /* CCT_SEAL_CHUNK_BYTES */
+  double gb_s;           /* what one thread seals here */
+};
+
+static enum cct_status seal_open(struct cct_backend *backend) {
+  if (backend->seal)
+    return CCT_OK;
+  struct seal_state *s = calloc(1, sizeof *s);
+  if (!s)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  enum cct_status status = cct_seal_new(NULL, &s->seal);
+  s->cipher = malloc(CCT_SEAL_CHUNK_BYTES);
+  if (!status && !s->cipher)
+    status = cct_fail(CCT_NOMEM, "out of memory");
+  if (!status)
+    status = cct_seal_rate(CCT_SEAL_CHUNK_BYTES, 10000000, &s->gb_s);
+  backend->seal = s;
+  if (status)
+    cct_cuda_seal_close(backend);
+  return status;
+}
+
+void cct_cuda_seal_close(struct cct_backend *backend) {
+  if (!backend->seal)
+    return;
+  cct_seal_free(backend->seal->seal);
+  free(backend->seal->cipher);
+  free(backend->seal);
+  backend->seal = NULL;
+}
+
+double cct_cuda_seal_gb_s(const struct cct_backend *backend) {
+  return backend->seal ? backend->seal->gb_s : 0;
+}
+
+enum cct_status cct_cuda_bounce_prepare(struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  if (!op->copy.is_bounce)
+    return CCT_OK;
+  int is_first = !x->backend->seal;
+  enum cct_status status = seal_open(x->backend);
+  const struct cct_profile *profile = x->backend->options.emulated;
+  if (!status && is_first && profile && op->copy.direction != CCT_COPY_D2D) {
+    double wanted = profile->confidential.copy[op->copy.direction][op->copy.memory == CCT_MEM_PAGEABLE].gb_s.value;
+    if (wanted > x->backend->seal->gb_s)
+      cct_warn("cuda: profile %s copies %.1f GB/s and one thread here seals %.1f GB/s: bounce copies are paced to the "
+               "profile's rate, sealing what fits into its time",
+               profile->name, wanted, x->backend->seal->gb_s);
+  }
+  return status;
+}
+
+static enum cudaMemcpyKind kind_of(enum cct_direction direction) {
+  return direction == CCT_COPY_H2D   ? cudaMemcpyHostToDevice
+         : direction == CCT_COPY_D2H ? cudaMemcpyDeviceToHost
+                                     : cudaMemcpyDeviceToDevice;
+}
+
+/* A profile that is slower than this machine holds the copy to its time; one that is faster has no time for all the
+ * sealing, and seals what fits. Without a profile a copy takes what it takes. */
+static enum cct_status bounce(struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  const struct planned *plan = &x->plan[id];
+  struct seal_state *s = x->backend->seal;
+  cudaStream_t stream = x->lanes[op->lane].stream;
+  const struct cct_profile *profile = x->backend->options.emulated;
+  int64_t until_ns = 0, may_seal = plan->bytes;
+  enum cct_status status = cct_cuda_wait_stream(x->backend, stream);
+  int64_t start_ns = cct_clock_ns();
+  if (profile && op->copy.direction != CCT_COPY_D2D) {
+    const struct cct_copy_cost *cost =
+        &profile->confidential.copy[op->copy.direction][op->copy.memory == CCT_MEM_PAGEABLE];
+    until_ns = start_ns + (int64_t)(cost->fixed_us.value * 1e3 + (double)plan->bytes / cost->gb_s.value);
+    if (cost->gb_s.value > s->gb_s)
+      may_seal = (int64_t)((double)plan->bytes * s->gb_s / cost->gb_s.value / 2);
+  }
+  for (int64_t at = 0; !status && at < plan->bytes; at += CCT_SEAL_CHUNK_BYTES) {
+    int64_t chunk = plan->bytes - at < CCT_SEAL_CHUNK_BYTES ? plan->bytes - at : CCT_SEAL_CHUNK_BYTES;
+    const char *host = op->copy.direction == CCT_COPY_D2H ? (char *)plan->out + at : (char *)plan->in[0] + at;
+    struct cct_seal_mark mark;
+    if (at < may_seal && op->copy.direction != CCT_COPY_D2D)
+      status = cct_seal_chunk(s->seal, host, (size_t)chunk, s->cipher, &mark);
+    if (!status)
+      status = CCT_CUDA(cudaMemcpyAsync((char *)plan->out + at, (char *)plan->in[0] + at, (size_t)chunk,
+                                        kind_of(op->copy.direction), stream));
+  }
+  if (!status)
+    status = cct_cuda_wait_stream(x->backend, stream);
+  while (!status && cct_clock_ns() < until_ns) {
+  }
+  return status;
+}
+
+enum cct_status cct_cuda_copy(struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  const struct planned *plan = &x->plan[id];
+  cudaStream_t stream = x->lanes[op->lane].stream;
+  if (op->copy.is_bounce)
+    return bounce(x, id);
+  enum cct_status status;
+  if (op->copy.memory == CCT_MEM_MAPPED && op->copy.direction != CCT_COPY_D2D) /* the GPU's own loads and stores */
+    status = CCT_CUDA(cct_kernel_copy(plan->out, plan->in[0], plan->bytes, plan->blocks, stream));
+  else
+    status =
+        CCT_CUDA(cudaMemcpyAsync(plan->out, plan->in[0], (size_t)plan->bytes, kind_of(op->copy.direction), stream));
+  if (!status && op->copy.is_blocking)
+    status = cct_cuda_wait_stream(x->backend, stream);
+  return status;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Experiments that are no program. Name, parameters -> series:
+ *  clock           cycles -> host ns, %globaltimer ns, event ns of one clock64 loop of so many cycles
+ *  timer_step      -> median ns between two values of %globaltimer
+ *  stamps          -> id, ns, id, ns, ... of the STAMPs since the last call (at most max/2)
+ *  bare_launch     n -> host ns a launch, ns a launch with the closing wait: a plain loop of empty kernels
+ *  bare_gemm       m, n, k, reps -> host ns a call, ns a call: a plain loop of cublasGemmEx in bf16, weights in turn
+ *  host_register   bytes -> error code of cudaHostRegister (0: works), ns of the call
+ *  stale_memory    trials -> reads of mapped host memory that saw an old value: by the GPU, by the host
+ *  caller_blocked  bytes, busy ns -> ns that an asynchronous copy holds its caller behind so long a kernel: pinned H2D,
+ *                  pinned D2H, pageable H2D, pageable D2H
+ *  delay           ns -> what one DELAY of so long adds in the stream: eager, in a graph */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/backends/cuda/cuda_room.h"
+
+struct experiment {
+  struct cct_backend *backend;
+  const double *parameters;
+  double *series;
+  int max, n;
+};
+
+static void give(struct experiment *e, double value) {
+  if (e->n < e->max)
+    e->series[e->n++] = value;
+}
+
+static enum cct_status run_clock(struct experiment *e) {
+  struct cct_backend *backend = e->backend;
+  cudaEvent_t before = NULL, after = NULL;
+  int64_t *out = backend->probe, at[2] = {0};
+  float event_ms = 0;
+  int64_t start_ns = 0, end_ns = 0;
+  enum cct_status status = CCT_CUDA(cudaEventCreate(&before));
+  if (!status)
+    status = CCT_CUDA(cudaEventCreate(&after));
+  for (int turn = 0; !status && turn < 2; turn++) { /* the first loads the kernel */
+    start_ns = cct_clock_ns();
+    status = CCT_CUDA(cudaEventRecord(before, backend->side));
+    if (!status)
+      status = CCT_CUDA(cct_kernel_cycles(turn ? (int64_t)e->parameters[0] : 1, out, backend->side));
+    if (!status)
+      status = CCT_CUDA(cudaEventRecord(after, backend->side));
+    if (!status)
+      status = cct_cuda_wait_stream(backend, backend->side);
+    end_ns = cct_clock_ns();
+  }
+  if (!status)
+    status = CCT_CUDA(cudaEventElapsedTime(&event_ms, before, after));
+  if (!status)
+    status = CCT_CUDA(cudaMemcpy(at, out, sizeof at, cudaMemcpyDeviceToHost));
+  give(e, (double)(end_ns - start_ns));
+  give(e, (double)(at[1] - at[0]));
+  give(e, (double)event_ms * 1e6);
+  if (before)
+    cudaEventDestroy(before);
+  if (after)
+    cudaEventDestroy(after);
+  return status;
+}
+
+static enum cct_status run_timer_step(struct experiment *e) {
+  give(e, (double)e->backend->timer_step_ns);
+  return CCT_OK;
+}
+
+static enum cct_status run_stamps(struct experiment *e) {
+  struct cct_stamp *stamps = malloc(CCT_STAMP_CAPACITY * sizeof *stamps);
+  int n = 0;
+  if (!stamps)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  enum cct_status status = cct_cuda_stamps_read(e->backend, stamps, CCT_STAMP_CAPACITY, &n);
+  for (int i = 0; !status && i < n && e->n + 1 < e->max; i++) {
+    give(e, (double)stamps[i].id);
+    give(e, (double)(stamps[i].ns - stamps[0].ns));
+  }
+  free(stamps);
+  return status ? status : cct_cuda_stamps_reset(e->backend);
+}
+
+static enum cct_status run_bare_launch(struct experiment *e) {
+  int n = (int)e->parameters[0];
+  int64_t start_ns = cct_clock_ns();
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < n; i++)
+    status = CCT_CUDA(cct_kernel_empty(e->backend->side));
+  int64_t submitted_ns = cct_clock_ns();
+  if (!status)
+    status = cct_cuda_wait_stream(e->backend, e->backend->side);
+  give(e, (double)(submitted_ns - start_ns) / n);
+  give(e, (double)(cct_clock_ns() - start_ns) / n);
+  return status;
+}
+
+static enum cct_status run_bare_gemm(struct experiment *e) {
+  struct cct_backend *backend = e->backend;
+  int m = (int)e->parameters[0], n = (int)e->parameters[1], k = (int)e->parameters[2], reps = (int)e->parameters[3];
+  int64_t weight = 2 * (int64_t)n * k, in = 2 * (int64_t)m * k, out = 2 * (int64_t)m * n;
+  int64_t copies = 4 * backend->l2_bytes / weight + 1;
+  const float one = 1, zero = 0;
+  char *w = NULL, *x = NULL, *y = NULL, *workspace = NULL;
+  cublasHandle_t handle = NULL;
+  enum cct_status status = CCT_CUDA(cudaMalloc((void **)&w, (size_t)(weight * copies)));
+  if (!status)
+    status = CCT_CUDA(cudaMalloc((void **)&x, (size_t)in));
+  if (!status)
+    status = CCT_CUDA(cudaMalloc((void **)&y, (size_t)out));
+  if (!status)
+    status = CCT_CUDA(cudaMalloc((void **)&workspace, WORKSPACE_BYTES));
+  if (!status)
+    status = CCT_CUDA(cct_kernel_random(w, weight * copies, 1, backend->side));
+  if (!status)
+    status = CCT_CUDA(cct_kernel_random(x, in, 2, backend->side));
+  if (!status)
+    status = CCT_CUBLAS(cublasCreate(&handle));
+  if (!status)
+    status = CCT_CUBLAS(cublasSetStream(handle, backend->side));
+  if (!status)
+    status = CCT_CUBLAS(cublasSetWorkspace(handle, workspace, WORKSPACE_BYTES));
+  int64_t start_ns = 0, submitted_ns = 0;
+  for (int i = -reps / 5 - 1; !status && i < reps; i++) { /* the first fifth warms up */
+    if (i == 0) {
+      status = cct_cuda_wait_stream(backend, backend->side);
+      start_ns = cct_clock_ns();
+    }
+    if (!status)
+      status = CCT_CUBLAS(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one,
+                                       w + weight * ((i + reps) % copies), CUDA_R_16BF, k, x, CUDA_R_16BF, k, &zero, y,
+                                       CUDA_R_16BF, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  }
+  submitted_ns = cct_clock_ns();
+  if (!status)
+    status = cct_cuda_wait_stream(backend, backend->side);
+  give(e, (double)(submitted_ns - start_ns) / reps);
+  give(e, (double)(cct_clock_ns() - start_ns) / reps);
+  if (handle)
+    cublasDestroy(handle);
+  cudaFree(w);
+  cudaFree(x);
+  cudaFree(y);
+  cudaFree(workspace);
+  return status;
+}
+
+static enum cct_status run_host_register(struct experiment *e) {
+  size_t bytes = ((size_t)e->parameters[0] + 4095) / 4096 * 4096;
+  char *memory = aligned_alloc(4096, bytes);
+  if (!memory)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  memset(memory, 1, bytes);
+  int64_t start_ns = cct_clock_ns();
+  cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterDefault);
+  give(e, (double)error);
+  give(e, (double)(cct_clock_ns() - start_ns));
+  if (error == cudaSuccess)
+    cudaHostUnregister(memory);
+  (void)cudaGetLastError(); /* a refusal is the answer, not an error of what follows */
+  free(memory);
+  return CCT_OK;
+}
+
+/* The GPU must see what the host wrote before the launch, and the host what a finished kernel wrote. */
+static enum cct_status run_stale_memory(struct experiment *e) {
+  struct cct_backend *backend = e->backend;
+  uint64_t *mapped = NULL, seen = 0;
+  int stale[2] = {0, 0};
+  enum cct_status status = CCT_CUDA(cudaHostAlloc((void **)&mapped, 4096, cudaHostAllocMapped));
+  for (uint64_t trial = 1; !status && trial <= (uint64_t)e->parameters[0]; trial++) {
+    *(volatile uint64_t *)mapped = trial;
+    status = CCT_CUDA(cct_kernel_copy(backend->probe, mapped, 16, 1, backend->side));
+    if (!status)
+      status = CCT_CUDA(cudaMemcpyAsync(&seen, backend->probe, sizeof seen, cudaMemcpyDeviceToHost, backend->side));
+    if (!status)
+      status = cct_cuda_wait_stream(backend, backend->side);
+    stale[0] += seen != trial;
+    ((volatile uint64_t *)mapped)[4] = 0;
+    if (!status)
+      status = CCT_CUDA(cct_kernel_copy(mapped + 4, backend->probe, 16, 1, backend->side));
+    if (!status)
+      status = cct_cuda_wait_stream(backend, backend->side);
+    stale[1] += ((volatile uint64_t *)mapped)[4] != seen;
+  }
+  give(e, stale[0]);
+  give(e, stale[1]);
+  cudaFreeHost(mapped);
+  return status;
+}
+
+static enum cct_status time_copy(struct experiment *e, void *to, const void *from, enum cudaMemcpyKind kind) {
+  struct cct_backend *backend = e->backend;
+  enum cct_status status = CCT_CUDA(cct_kernel_spin((int64_t)e->parameters[1], backend->side));
+  int64_t start_ns = cct_clock_ns();
+  if (!status)
+    status = CCT_CUDA(cudaMemcpyAsync(to, from, (size_t)e->parameters[0], kind, backend->side));
+  give(e, (double)(cct_clock_ns() - start_ns));
+  return status ? status : cct_cuda_wait_stream(backend, backend->side);
+}
+
+static enum cct_status run_caller_blocked(struct experiment *e) {
+  size_t bytes = (size_t)e->parameters[0];
+  void *device = NULL, *pinned = NULL, *pageable = calloc(1, bytes + 1);
+  enum cct_status status = pageable ? CCT_CUDA(cudaMalloc(&device, bytes)) : cct_fail(CCT_NOMEM, "out of memory");
+  if (!status)
+    status = CCT_CUDA(cudaHostAlloc(&pinned, bytes, cudaHostAllocDefault));
+  if (!status)
+    status = time_copy(e, device, pinned, cudaMemcpyHostToDevice);
+  if (!status)
+    status = time_copy(e, pinned, device, cudaMemcpyDeviceToHost);
+  if (!status)
+    status = time_copy(e, device, pageable, cudaMemcpyHostToDevice);
+  if (!status)
+    status = time_copy(e, pageable, device, cudaMemcpyDeviceToHost);
+  cudaFreeHost(pinned);
+  cudaFree(device);
+  free(pageable);
+  return status;
+}
+
+static enum cct_status run_delay(struct experiment *e) {
+  for (int in_graph = 0; in_graph < 2; in_graph++) {
+    double ns = 0;
+    int64_t own_ns = e->backend->spin_cost_ns[in_graph];
+    enum cct_status status = cct_cuda_time_spin(e->backend, (int64_t)e->parameters[0] - own_ns, in_graph, &ns);
+    if (status)
+      return status;
+    give(e, ns);
+  }
+  return CCT_OK;
+}
+
+enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *name, const double *parameters,
+                                    int n_parameters, double *series, int max, int *n_out) {
+  static const struct {
+    const char *name;
+    int n_parameters;
+    enum cct_status (*run)(struct experiment *e);
+  } experiments[] = {
+      {"clock", 1, run_clock},
+      {"timer_step", 0, run_timer_step},
+      {"stamps", 0, run_stamps},
+      {"bare_launch", 1, run_bare_launch},
+      {"bare_gemm", 4, run_bare_gemm},
+      {"host_register", 1, run_host_register},
+      {"stale_memory", 1, run_stale_memory},
+      {"caller_blocked", 2, run_caller_blocked},
+      {"delay", 1, run_delay},
+  };
+  for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
+    if (strcmp(name, experiments[i].name) != 0)
+      continue;
+    if (n_parameters != experiments[i].n_parameters)
+      return cct_fail(CCT_USAGE, "cuda: experiment '%s' has %d parameters, not %d", name, experiments[i].n_parameters,
+                      n_parameters);
+    struct experiment e = {backend, parameters, series, max, 0};
+    enum cct_status status = experiments[i].run(&e);
+    if (!status)
+      *n_out = e.n;
+    return status;
+  }
+  return cct_fail(CCT_UNSUPPORTED, "cuda: no experiment '%s'", name);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory that the ranks of a group map from each other by CUDA IPC, for all-reduces without NCCL: as serving engines do
+ * it. One area a rank and group. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/backends/cuda/cuda_room.h"
+
+struct handle { /* what a rank tells the others */
+  cudaIpcMemHandle_t ipc;
+  int rank;
+};
+
+static enum cct_status area_new(struct cct_backend *backend, struct cct_p2p_area **area_out) {
+  enum cct_status status = CCT_CUDA(cudaMalloc((void **)area_out, sizeof **area_out));
+  if (!status)
+    status = CCT_CUDA(cudaMemset(*area_out, 0, offsetof(struct cct_p2p_area, data)));
+  return status ? status : CCT_CUDA(cudaStreamSynchronize(backend->side));
+}
+
+static enum cct_status map_peers(struct cct_backend *backend, struct communicator *c, const struct handle *handles) {
+  struct cct_group group = {.size = c->size, .stride = c->stride};
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < c->size; i++) {
+    if (i == c->index)
+      continue;
+    int rank = cct_group_member(&group, backend->world->rank, i);
+    status = CCT_CUDA(cudaIpcOpenMemHandle(&c->opened[i], handles[rank].ipc, cudaIpcMemLazyEnablePeerAccess));
+    c->peers->area[i] = c->opened[i];
+  }
+  return status;
+}
+
+enum cct_status cct_cuda_p2p_open(struct cct_backend *backend, struct communicator *c) {
+  if (c->peers)
+    return CCT_OK;
+  const struct cct_world *world = backend->world;
+  if (c->size > CCT_P2P_RANKS)
+    return cct_fail(CCT_UNSUPPORTED, "cuda: one-shot and two-shot all-reduces are for up to %d ranks, not %d",
+                    CCT_P2P_RANKS, c->size);
+  struct handle own = {.rank = world->rank}, *all = calloc((size_t)world->size, sizeof *all);
+  c->peers = calloc(1, sizeof *c->peers);
+  enum cct_status status = all && c->peers ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  if (!status) {
+    *c->peers = (struct cct_p2p_peers){.ranks = c->size, .rank = c->index, .limit_ns = backend->options.deadline_ns};
+    if (c->peers->limit_ns <= 0)
+      c->peers->limit_ns = 60000000000;
+    status = area_new(backend, &c->peers->area[c->index]);
+  }
+  if (!status && c->size > 1)
+    status = CCT_CUDA(cudaIpcGetMemHandle(&own.ipc, c->peers->area[c->index]));
+  enum cct_status met = all ? world->ops->allgather(world, &own, sizeof own, all) : CCT_NOMEM;
+  status = status ? status : met;
+  if (!status)
+    status = map_peers(backend, c, all);
+  met = world->ops->barrier(world); /* nobody uses an area before all have it zeroed and mapped */
+  free(all);
+  return status ? status : met;
+}
+
+void cct_cuda_p2p_close(struct communicator *c) {
+  if (!c->peers)
+    return;
+  for (int i = 0; i < c->size; i++)
+    if (c->opened[i])
+      cudaIpcCloseMemHandle(c->opened[i]);
+  cudaFree(c->peers->area[c->index]);
+  free(c->peers);
+  c->peers = NULL;
+}
+
+enum cct_status cct_cuda_p2p_check(struct cct_executor *x) {
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < x->job->n_groups; i++) {
+    const struct communicator *c = x->by_group[i];
+    uint32_t is_late = 0;
+    if (!c || !c->peers)
+      continue;
+    status = CCT_CUDA(cudaMemcpy(&is_late, &c->peers->area[c->index]->is_late, sizeof is_late, cudaMemcpyDeviceToHost));
+    if (!status && is_late) {
+      x->backend->is_dead = 1;
+      status = cct_fail(CCT_STOPPED, "cuda: a rank of group '%s' did not come to an all-reduce within the deadline",
+                        x->job->groups[i].name);
+    }
+  }
+  return status;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Binding a program: the values of its slots, the operands' addresses, the waits that need an event, and whatever must
+ * be measured or captured anew because a size changed. Nothing of this is timed. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "workloads/backends/cuda/cuda_room.h"
+
+uint64_t cct_cuda_fold(uint64_t seed, uint64_t value) {
+  return cct_random_fold(seed, value);
+}
+
+uint64_t cct_cuda_op_shape(const struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  const struct planned *plan = &x->plan[id];
+  uint64_t shape = cct_cuda_fold((uint64_t)op->kind, (uint64_t)plan->in_graph);
+  /* ELEMENTWISE and streaming ATTENTION read their bytes from the slots on the device */
+  if (op->kind != CCT_OP_ELEMENTWISE && (op->kind != CCT_OP_ATTENTION || plan->product))
+    shape = cct_cuda_fold(cct_cuda_fold(shape, (uint64_t)plan->bytes), (uint64_t)plan->m);
+  shape = cct_cuda_fold(shape, (uint64_t)plan->delay_ns);
+  if (op->kind == CCT_OP_COLLECTIVE) {
+    shape = cct_cuda_fold(shape, (uint64_t)op->collective.kind * 64 + (uint64_t)op->collective.group);
+    shape = cct_cuda_fold(shape, (uint64_t)op->collective.type * 64 + (uint64_t)op->collective.algorithm);
+    for (int i = 0; plan->matrix && i < plan->matrix->n * plan->matrix->n; i++)
+      shape = cct_cuda_fold(shape, (uint64_t)plan->matrix->bytes[i]);
+  }
+  if (op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV)
+    shape = cct_cuda_fold(shape, (uint64_t)op->p2p.group * 64 + (uint64_t)(unsigned)op->p2p.peer_offset);
+  if (op->kind == CCT_OP_GROUP)
+    for (int i = id + 1; i < plan->end; i++)
+      shape = cct_cuda_fold(shape, cct_cuda_op_shape(x, i));
+  return shape;
+}
+
+static int is_host_entry(const struct cct_program *program, const struct cct_op *op) {
+  return op->kind == CCT_OP_HOSTWORK || op->kind == CCT_OP_SYNC ||
+         (op->kind == CCT_OP_DELAY && !is_gpu_lane(program, op->lane));
+}
+
+/* A wait needs an event when the lane's own order, or the host's, does not already give it. */
+static int needs_event(const struct cct_program *program, const struct cct_op *op, const struct cct_op *target) {
+  if (is_host_entry(program, target) || target->kind == CCT_OP_PHASE || target->kind == CCT_OP_END)
+    return 0;
+  if (op->kind == CCT_OP_COPY && op->copy.is_bounce)
+    return target->lane != op->lane;
+  if (is_host_entry(program, op))
+    return op->kind != CCT_OP_SYNC || target->lane != op->lane;
+  return target->lane != op->lane;
+}
+
+enum cct_status cct_cuda_plan_edges(struct cct_executor *x) {
+  const struct cct_program *program = x->program;
+  x->edges = calloc((size_t)program->n_waits + 1, sizeof *x->edges);
+  if (!x->edges)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  int open[64], depth = 0, graphs = 0;
+  for (int id = 0; id < program->n_ops; id++)
+    x->plan[id].event = -1;
+  for (int id = 0; id < program->n_ops; id++) {
+    const struct cct_op *op = &program->ops[id];
+    struct planned *plan = &x->plan[id];
+    plan->in_graph = graphs > 0;
+    if ((op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP) && depth < 64) {
+      open[depth++] = id;
+      graphs += op->kind == CCT_OP_GRAPH;
+    } else if (op->kind == CCT_OP_END && depth > 0) {
+      int opened = open[--depth];
+      x->plan[opened].end = id;
+      graphs -= program->ops[opened].kind == CCT_OP_GRAPH;
+    }
+    plan->first_edge = x->n_edges;
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
+      const struct cct_wait *wait = &program->waits[w];
+      if (!needs_event(program, op, &program->ops[wait->id]))
+        continue;
+      x->edges[x->n_edges++] = (struct edge){wait->id, wait->is_previous};
+      if (x->plan[wait->id].event < 0)
+        x->plan[wait->id].event = x->n_events++;
+    }
+    plan->n_edges = x->n_edges - plan->first_edge;
+  }
+  x->events = calloc((size_t)x->n_events + 1, sizeof *x->events);
+  if (!x->events)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < 2 * x->n_events; i++)
+    status = CCT_CUDA(cudaEventCreateWithFlags(&x->events[i / 2][i % 2], cudaEventDisableTiming));
+  return status;
+}
+
+static int blocks_for(const struct cct_backend *backend, int64_t bytes) {
+  int64_t blocks = bytes / (256 * 16 * 4) + 1, most = 8 * backend->sms; /* 256 threads, 4 loads of 16 bytes each */
+  return (int)(blocks < most ? blocks : most);
+}
+
+/* The edge of the square bf16 product that has `flops`, a multiple of 128. */
+static int square_edge(double flops) {
+  int edge = (int)(cbrt(flops / 2) / 128 + 0.5) * 128;
+  return edge < 128 ? 128 : edge;
+}
+
+/* Attention is bound by its arithmetic when it does more than this for a byte of KV cache: between what one H200 and
+ * one B200 can (206 and 281 flop a byte in dense bf16). It then is a square product of as many flops, which tensor
+ * cores run at about the rate that fused attention reaches. */
+#define ATTENTION_FLOPS_PER_BYTE 240.0
+
+static void bind_values(struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  struct planned *plan = &x->plan[id];
+  struct cct_binding binding = {x->slots, x->matrices};
+  switch (op->kind) {
+  case CCT_OP_GEMM:
+    plan->m = cct_quantity_value(op->gemm.m, &binding);
+    break;
+  case CCT_OP_ATTENTION: {
+    double flops = (double)cct_quantity_value(op->attention.flops, &binding);
+    plan->bytes = cct_quantity_value(op->attention.kv_bytes, &binding);
+    plan->product = flops > ATTENTION_FLOPS_PER_BYTE * (double)plan->bytes ? square_edge(flops) : 0;
+    plan->m = plan->product;
+    plan->blocks = blocks_for(x->backend, plan->in_graph ? INT64_MAX / 2 : plan->bytes);
+    break;
+  }
+  case CCT_OP_ELEMENTWISE:
+    plan->bytes = cct_quantity_value(op->elementwise.bytes, &binding);
+    plan->blocks = blocks_for(x->backend, plan->bytes);
+    break;
+  case CCT_OP_COLLECTIVE:
+    plan->bytes = cct_quantity_value(op->collective.bytes, &binding);
+    if (op->collective.kind == CCT_COLL_ALL_TO_ALLV && op->collective.matrix >= 0 && x->matrices)
+      plan->matrix = &x->matrices[op->collective.matrix];
+    break;
+  case CCT_OP_SEND:
+  case CCT_OP_RECV:
+    plan->bytes = cct_quantity_value(op->p2p.bytes, &binding);
+    break;
+  case CCT_OP_COPY:
+    plan->bytes = cct_quantity_value(op->copy.bytes, &binding);
+    plan->blocks = blocks_for(x->backend, plan->bytes);
+    break;
+  case CCT_OP_DELAY:
+    plan->delay_ns = cct_cuda_delay_ns(x, id);
+    break;
+  default:
+    break;
+  }
+}
+
+static enum cct_status copy_matrices(struct cct_executor *x, const struct cct_binding *binding, int *changed) {
+  for (int i = 0; i < x->program->n_matrices; i++) {
+    const struct cct_matrix *from = &binding->matrices[i];
+    struct cct_matrix *to = &x->matrices[i];
+    size_t n = (size_t)(from->n * from->n) * sizeof *from->bytes;
+    if (to->n == from->n && memcmp(to->bytes, from->bytes, n) == 0)
+      continue;
+    int64_t *bytes = realloc(to->bytes, n ? n : 1);
+    if (!bytes)
+      return cct_fail(CCT_NOMEM, "out of memory");
+    memcpy(bytes, from->bytes, n);
+    *to = (struct cct_matrix){from->n, bytes};
+    *changed = 1;
+  }
+  return CCT_OK;
+}
+
+static enum cct_status take_binding(struct cct_executor *x, const struct cct_binding *binding, int *changed_out) {
+  int changed = !x->is_bound;
+  for (int i = 0; i < x->program->n_slots; i++) {
+    int64_t value = binding && binding->slots ? binding->slots[i] : x->program->slots[i].value;
+    changed |= value != x->slots[i];
+    x->slots[i] = value;
+  }
+  enum cct_status status = CCT_OK;
+  if (binding && binding->matrices && x->program->n_matrices) {
+    if (!x->matrices)
+      x->matrices = calloc((size_t)x->program->n_matrices, sizeof *x->matrices);
+    status = x->matrices ? copy_matrices(x, binding, &changed) : cct_fail(CCT_NOMEM, "out of memory");
+  }
+  *changed_out = changed;
+  return status;
+}
+
+static enum cct_status plan_all(struct cct_executor *x) {
+  for (int id = 0; id < x->program->n_ops; id++)
+    bind_values(x, id);
+  enum cct_status status = cct_cuda_allocate(x);
+  for (int id = 0; !status && id < x->program->n_ops; id++) {
+    enum cct_op_kind kind = x->program->ops[id].kind;
+    if (kind == CCT_OP_GEMM || (kind == CCT_OP_ATTENTION && x->plan[id].product))
+      status = cct_cuda_gemm_prepare(x, id);
+    else if (kind == CCT_OP_COPY)
+      status = cct_cuda_bounce_prepare(x, id);
+  }
+  if (!status && x->program->n_slots)
+    status = CCT_CUDA(
+        cudaMemcpy(x->device_slots, x->slots, (size_t)x->program->n_slots * sizeof *x->slots, cudaMemcpyHostToDevice));
+  return status;
+}
+
+/* All ranks go on, or none. `*most` becomes the greatest over the ranks. */
+static enum cct_status agree(const struct cct_executor *x, enum cct_status status, int *most) {
+  const struct cct_world *world = x->backend->world;
+  int64_t values[2] = {status, *most};
+  if (world->size > 1) {
+    enum cct_status met = world->ops->allreduce_i64(world, values, 2, CCT_REDUCE_MAX);
+    if (met)
+      return met;
+  }
+  *most = (int)values[1];
+  return status ? status : (enum cct_status)values[0];
+}
+
+enum cct_status cct_cuda_agree(const struct cct_executor *x, enum cct_status status) {
+  int nothing = 0;
+  return agree(x, status, &nothing);
+}
+
+enum cct_status cct_cuda_bind(struct cct_executor *x, const struct cct_binding *binding) {
+  int changed = 0;
+  enum cct_status status = take_binding(x, binding, &changed);
+  if (!status && changed)
+    status = plan_all(x);
+  status = agree(x, status, &changed);
+  if (status || !changed)
+    return status;
+  x->is_bound = 1;
+  int must = !x->is_warm || cct_cuda_delays_missing(x) || cct_cuda_graphs_missing(x);
+  status = agree(x, CCT_OK, &must);
+  if (status || !must)
+    return status;
+  status = cct_cuda_walk(x, 0, x->program->n_ops, 0, MODE_WARM);
+  if (!status)
+    status = cct_cuda_drain(x);
+  x->is_warm = 1;
+  if (!status)
+    status = cct_cuda_delays_prepare(x);
+  if (!status)
+    status = cct_cuda_graphs_prepare(x);
+  return agree(x, status, &must);
+}

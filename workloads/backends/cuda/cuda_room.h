@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CUDA backend's private header: what its files share. The backend is a module of its own (libcctax-cuda.so),
+ * opened by cuda_door.c. One process drives one GPU and is one rank; every function is called from that rank's one
+ * thread. */
+#ifndef CCT_WORKLOADS_BACKENDS_CUDA_ROOM_H
+#define CCT_WORKLOADS_BACKENDS_CUDA_ROOM_H
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "workloads/backends/backend.h"
+#include "workloads/backends/cuda/cuda_kernels.h"
+#include "workloads/program/program.h"
+
+/* The converters: each evaluates its call once, logs the line that names it, and gives our status; the caller jumps. */
+#define CCT_CUDA(call)   cuda_status((call), #call)
+#define CCT_CUBLAS(call) cublas_status((call), #call)
+#define CCT_NCCL(call)   nccl_status((call), #call)
+enum cct_status cct_cuda_failed(cudaError_t error, const char *call);
+enum cct_status cct_cublas_failed(cublasStatus_t error, const char *call);
+enum cct_status cct_nccl_failed(ncclResult_t error, const char *call);
+static inline enum cct_status cuda_status(cudaError_t error, const char *call) {
+  return error == cudaSuccess ? CCT_OK : cct_cuda_failed(error, call);
+}
+static inline enum cct_status cublas_status(cublasStatus_t error, const char *call) {
+  return error == CUBLAS_STATUS_SUCCESS ? CCT_OK : cct_cublas_failed(error, call);
+}
+static inline enum cct_status nccl_status(ncclResult_t error, const char *call) {
+  return error == ncclSuccess ? CCT_OK : cct_nccl_failed(error, call);
+}
+
+enum mode {   /* of walking a program */
+  MODE_EAGER, /* as it is */
+  MODE_WARM,  /* once, all eagerly: graphs opened up, so that every library has loaded what a capture may not load */
+  MODE_GRAPH, /* inside a capture */
+  MODE_COUNT, /* inside the capture that counts: without graphs, host entries, delays and blocking copies */
+};
+
+struct communicator { /* of one group shape; kept for the block */
+  int size, stride;
+  ncclComm_t comm;
+  int index;                   /* this rank's in it */
+  struct cct_p2p_peers *peers; /* NULL until a one-shot or two-shot all-reduce needs them */
+  void *opened[CCT_P2P_RANKS]; /* peers' areas mapped here */
+};
+#define MAX_COMMUNICATORS 32
+
+struct cct_backend {
+  const struct cct_world *world;
+  struct cct_backend_options options;
+  int device, sms, is_dead; /* dead: an error after which nothing on this GPU works any more */
+  int64_t l2_bytes, timer_step_ns;
+  int64_t spin_cost_ns[2]; /* of a DELAY kernel itself, by mode eager and graph */
+  char uuid[48];
+  cudaStream_t side; /* for what is not part of a program */
+  cublasLtHandle_t lt;
+  struct cct_stamp_ring *ring;
+  ncclComm_t base; /* of all ranks; NULL until a program communicates */
+  struct communicator communicators[MAX_COMMUNICATORS];
+  int n_communicators;
+  void *probe;             /* device memory of experiments, PROBE_BYTES */
+  struct seal_state *seal; /* of bounce copies; NULL until one is needed */
+};
+#define PROBE_BYTES     ((size_t)1 << 20)
+
+#define WORKSPACE_BYTES ((size_t)32 << 20) /* what cuBLAS asks for on Hopper and later */
+
+struct lane {
+  cudaStream_t stream; /* NULL: a host lane */
+  cublasHandle_t blas;
+  void *workspace;
+  cudaEvent_t join; /* ends its branch of a graph */
+};
+
+struct storage { /* one buffer of the program, or scratch */
+  void *at;
+  int64_t bytes, need, cursor; /* cursor: where the next slice of a weight or KV buffer begins */
+  enum cct_memory memory;
+};
+
+struct lt_plan { /* a cublasLt product, made once for its shape */
+  struct lt_plan *next;
+  int64_t m, n, k;
+  int groups;
+  enum cct_type type;
+  cublasLtMatmulDesc_t product;
+  cublasLtMatrixLayout_t a, b, d;
+  cublasLtMatmulAlgo_t algorithm;
+};
+
+struct edge { /* a wait on another lane's operation */
+  int op, is_previous;
+};
+
+struct captured { /* one graph a key and shape */
+  struct captured *next;
+  int key;
+  uint64_t shape;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  int64_t nodes, kernels;
+};
+
+struct planned {    /* an operation with this binding's values */
+  int64_t bytes, m; /* of COPY, COLLECTIVE, SEND, RECV, ELEMENTWISE, ATTENTION; rows of GEMM */
+  int64_t delay_ns; /* of DELAY: without the kernel's own cost */
+  void *in[2], *out;
+  int64_t in_capacity, out_capacity;
+  const struct cct_matrix *matrix;
+  struct lt_plan *lt;
+  void **pointers; /* grouped GEMM: device arrays of A, B and C pointers, one after the other */
+  int product;     /* ATTENTION by arithmetic: the edge of its square product; 0: by bytes */
+  int blocks;
+  int in_graph;            /* stands inside a GRAPH */
+  int end;                 /* brackets: id of the END */
+  int first_edge, n_edges; /* waits that need an event */
+  int n_host_waits;        /* HOSTWORK, SYNC, host DELAY: edges the host itself waits for */
+  int event;               /* index of the events it records, -1: nobody on another lane waits for it */
+  struct captured *captured;
+};
+
+struct clear_time { /* an operation's duration measured alone, for DELAY's stretch */
+  struct clear_time *next;
+  uint64_t shape;
+  double ns;
+};
+
+struct cct_executor {
+  struct cct_backend *backend;
+  const struct cct_job *job;
+  const struct cct_program *program;
+  int rank;
+  struct lane *lanes;
+  struct storage *buffers, scratch[3]; /* scratch: what operations without a buffer read and write */
+  struct storage host[3];              /* by pinned, pageable, mapped: the host side of copies without a buffer */
+  struct planned *plan;
+  struct edge *edges;
+  int n_edges;
+  cudaEvent_t (*events)[2]; /* by parity of the repetition */
+  int n_events;
+  int64_t *slots, *device_slots;
+  struct cct_matrix *matrices;
+  struct lt_plan *lt_plans;
+  struct captured *graphs;
+  struct clear_time *clear;
+  void *sink; /* device word that streaming kernels may write */
+  struct communicator *by_group[12];
+  int has_communication, has_p2p, is_bound, is_warm;
+  struct cct_counts performed;
+};
+
+/* cuda_wait.c: waiting for the GPU, and for errors that come asynchronously, within the deadline. A deadline missed or
+ * an asynchronous error aborts the communicators, marks the backend dead and is CCT_STOPPED. */
+enum cct_status cct_cuda_wait_stream(struct cct_backend *backend, cudaStream_t stream) CCT_CHECKED;
+enum cct_status cct_cuda_wait_event(struct cct_backend *backend, cudaEvent_t event) CCT_CHECKED;
+
+/* cuda_plan.c: resolves a binding: values, pointers, communicators, graph shapes. */
+enum cct_status cct_cuda_plan_edges(struct cct_executor *x) CCT_CHECKED; /* once */
+enum cct_status cct_cuda_bind(struct cct_executor *x, const struct cct_binding *binding) CCT_CHECKED;
+/* CCT_OK where every rank's `status` is; a rank that is well gets the status of one that is not. */
+enum cct_status cct_cuda_agree(const struct cct_executor *x, enum cct_status status) CCT_CHECKED;
+uint64_t cct_cuda_fold(uint64_t seed, uint64_t value);
+/* What identifies op's duration: kind, sizes, type, group, algorithm and mode. */
+uint64_t cct_cuda_op_shape(const struct cct_executor *x, int id);
+
+/* cuda_memory.c: buffers sized for the plan; refuses what does not fit, with the bytes. */
+enum cct_status cct_cuda_allocate(struct cct_executor *x) CCT_CHECKED;
+enum cct_status cct_cuda_refill(struct cct_executor *x) CCT_CHECKED; /* random values, after a check left others */
+void cct_cuda_release(struct cct_executor *x);
+int64_t cct_cuda_type_bytes(enum cct_type type, int64_t elements);
+
+/* cuda_run.c: enqueues entries [first, last) in array order, as repetition `rep` of a burst. */
+enum cct_status cct_cuda_walk(struct cct_executor *x, int first, int last, int rep, enum mode mode) CCT_CHECKED;
+/* Entry `id` alone, without its waits: a GROUP whole. */
+enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum mode mode) CCT_CHECKED;
+enum cct_status cct_cuda_drain(struct cct_executor *x) CCT_CHECKED; /* waits for every lane */
+
+/* cuda_gemm.c */
+enum cct_status cct_cuda_gemm_prepare(struct cct_executor *x, int id) CCT_CHECKED; /* handles, plans, pointer arrays */
+enum cct_status cct_cuda_gemm(struct cct_executor *x, int id) CCT_CHECKED;
+enum cct_status cct_cuda_attention_product(struct cct_executor *x, int id) CCT_CHECKED;
+void cct_cuda_gemm_release(struct cct_executor *x);
+
+/* cuda_nccl.c */
+enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct cct_group *group,
+                                      struct communicator **communicator_out) CCT_CHECKED; /* all ranks */
+enum cct_status cct_cuda_collective(struct cct_executor *x, int id) CCT_CHECKED;
+enum cct_status cct_cuda_group(struct cct_executor *x, int id) CCT_CHECKED;
+void cct_cuda_communicators_close(struct cct_backend *backend);
+int cct_cuda_nccl_type(enum cct_type type, ncclDataType_t *type_out); /* 0: NCCL cannot add it */
+
+/* cuda_p2p.c: the areas of one-shot and two-shot all-reduces, mapped by CUDA IPC. All ranks. */
+enum cct_status cct_cuda_p2p_open(struct cct_backend *backend, struct communicator *c) CCT_CHECKED;
+void cct_cuda_p2p_close(struct communicator *c);
+enum cct_status cct_cuda_p2p_check(struct cct_executor *x) CCT_CHECKED; /* did every peer come in time? */
+
+/* cuda_copy.c */
+enum cct_status cct_cuda_bounce_prepare(struct cct_executor *x, int id) CCT_CHECKED;
+double cct_cuda_seal_gb_s(const struct cct_backend *backend); /* 0: no bounce copy yet */
+enum cct_status cct_cuda_copy(struct cct_executor *x, int id) CCT_CHECKED;
+void cct_cuda_seal_close(struct cct_backend *backend);
+
+/* cuda_graph.c */
+int cct_cuda_graphs_missing(struct cct_executor *x);
+enum cct_status cct_cuda_graphs_prepare(struct cct_executor *x) CCT_CHECKED; /* captures what this binding lacks */
+enum cct_status cct_cuda_count_nodes(struct cct_executor *x) CCT_CHECKED;
+void cct_cuda_graphs_release(struct cct_executor *x);
+/* Captures what `enqueue` enqueues on `stream` into a graph ready to launch. */
+typedef enum cct_status cct_cuda_enqueue_fn(struct cct_executor *x, void *context);
+enum cct_status cct_cuda_capture(struct cct_executor *x, cudaStream_t stream, cct_cuda_enqueue_fn *enqueue,
+                                 void *context, cudaGraph_t *graph_out) CCT_CHECKED;
+
+/* cuda_stamp.c: durations measured alone, for DELAY; and what the DELAY kernel itself costs. */
+int cct_cuda_delays_missing(const struct cct_executor *x);
+/* A DELAY's duration; 0 for its stretch while `of` has not been measured. */
+int64_t cct_cuda_delay_ns(const struct cct_executor *x, int id);
+enum cct_status cct_cuda_delays_prepare(struct cct_executor *x) CCT_CHECKED;
+void cct_cuda_clear_release(struct cct_executor *x);
+/* Median ns that a spin kernel of `spin_ns` takes of its stream. */
+enum cct_status cct_cuda_time_spin(struct cct_backend *backend, int64_t spin_ns, int in_graph,
+                                   double *ns_out) CCT_CHECKED;
+enum cct_status cct_cuda_spin_cost(struct cct_backend *backend) CCT_CHECKED;
+
+/* What STAMP kernels wrote, in order. */
+enum cct_status cct_cuda_stamps_reset(struct cct_backend *backend) CCT_CHECKED;
+enum cct_status cct_cuda_stamps_read(struct cct_backend *backend, struct cct_stamp *stamps, int max,
+                                     int *n_out) CCT_CHECKED;
+
+/* cuda_facts.c, cuda_verify.c, cuda_experiment.c: the backend's entries of the same names */
+int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *facts, int max);
+enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_out);
+enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *name, const double *parameters,
+                                    int n_parameters, double *series, int max, int *n_out);
+
+static inline int is_gpu_lane(const struct cct_program *program, int lane) {
+  return lane >= 0 && program->lanes[lane].kind == CCT_LANE_STREAM;
+}
+
+#endif
