@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gpu_say(const struct gpu *gpu, const char *format, ...) {
+  if (gpu->world->rank)
+    return;
+  va_list args;
+  va_start(args, format);
+  vprintf(format, args);
+  va_end(args);
+  fflush(stdout);
+}
+
+void gpu_check(struct gpu *gpu, int is_good, const char *format, ...) {
+  int64_t bad = !is_good;
+  if (gpu->world->size > 1 && gpu->world->ops->allreduce_i64(gpu->world, &bad, 1, CCT_REDUCE_MAX))
+    bad = 1;
+  gpu->checks++;
+  gpu->failed += bad != 0;
+  if (gpu->world->rank)
+    return;
+  va_list args;
+  va_start(args, format);
+  printf("%s  ", bad ? "FAIL" : "PASS");
+  vprintf(format, args);
+  printf("\n");
+  fflush(stdout);
+  va_end(args);
+}
+
+void arm_open(struct gpu *gpu, struct arm *arm, const char *name, struct cct_job *job, int verify) {
+  struct cct_wrong wrong = {0};
+  snprintf(arm->name, sizeof arm->name, "%s", name);
+  arm->job = job;
+  arm->x = NULL;
+  enum cct_status status = job ? cct_job_check(job) : CCT_NOMEM;
+  if (!status)
+    status = gpu->ops->load(gpu->backend, job, &arm->x);
+  if (!status && verify)
+    status = gpu->ops->verify(arm->x, &wrong);
+  if (status || wrong.wrong)
+    gpu_check(gpu, 0, "%s: %s; %lld wrong of %lld: %s", name, cct_status_name(status), (long long)wrong.wrong,
+              (long long)wrong.elements, wrong.first);
+  else if (verify)
+    gpu_check(gpu, 1, "%-34s %12lld values right", name, (long long)wrong.elements);
+}
+
+void arm_close(struct gpu *gpu, struct arm *arm) {
+  gpu->ops->unload(arm->x);
+  cct_job_free(arm->job);
+  arm->x = NULL;
+  arm->job = NULL;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+void arms_time(struct gpu *gpu, struct arm *arms, int n_arms, int rounds, int samples, int n) {
+  int total = rounds * samples;
+  double *ns = calloc((size_t)(total * n_arms), sizeof *ns);
+  for (int round = 0; round < rounds; round++)
+    for (int a = 0; a < n_arms; a++)
+      for (int s = -1; arms[a].x && s < samples; s++) { /* the first is not kept */
+        int64_t took = 0;
+        struct cct_burst burst = {0, &took};
+        (void)gpu->world->ops->barrier(gpu->world);
+        if (gpu->ops->step(arms[a].x, NULL, n, &burst)) {
+          gpu_check(gpu, 0, "%s: a step failed", arms[a].name);
+          exit(1);
+        }
+        if (gpu->world->size > 1)
+          (void)gpu->world->ops->allreduce_i64(gpu->world, &took, 1, CCT_REDUCE_MAX);
+        if (s >= 0)
+          ns[a * total + round * samples + s] = (double)took / n;
+      }
+  for (int a = 0; a < n_arms; a++) {
+    qsort(ns + a * total, (size_t)total, sizeof *ns, by_value);
+    arms[a].median_ns = ns[a * total + total / 2];
+    arms[a].p10_ns = ns[a * total + total / 10];
+    arms[a].p90_ns = ns[a * total + total * 9 / 10];
+  }
+  free(ns);
+}
+
+/* ---- programs ---- */
+
+void build_begin(struct build *b, const char *name, enum form form, int64_t surcharge_ns) {
+  *b = (struct build){.form = form, .surcharge_ns = surcharge_ns};
+  if (cct_program_new(name, &b->program))
+    exit(1);
+  b->host = cct_program_add_lane(b->program, "host", CCT_LANE_HOST);
+  b->lane = cct_program_add_lane(b->program, "main", CCT_LANE_STREAM);
+}
+
+static void surcharge(struct build *b) {
+  b->submissions++;
+  if (b->form == FORM_CLEAR)
+    return;
+  struct cct_op op = {.kind = b->form == FORM_HOST ? CCT_OP_HOSTWORK : CCT_OP_DELAY,
+                      .lane = b->form == FORM_HOST ? -1 : b->lane,
+                      .host = b->host,
+                      .reads = {-1, -1},
+                      .writes = -1,
+                      .name = "surcharge"};
+  if (b->form == FORM_HOST) {
+    op.hostwork.ns = b->surcharge_ns;
+  } else {
+    op.delay.ns = b->surcharge_ns;
+    op.delay.of = -1;
+  }
+  cct_program_add(b->program, &op, NULL, 0);
+}
+
+int build_add(struct build *b, struct cct_op op) {
+  op.lane = b->lane;
+  op.host = b->is_in_graph ? -1 : b->host;
+  op.reads[0] = op.reads[1] = op.writes = -1;
+  if (!b->is_in_graph)
+    surcharge(b);
+  return cct_program_add(b->program, &op, NULL, 0);
+}
+
+void build_gemm(struct build *b, enum cct_type type, int64_t m, int64_t n, int64_t k, int groups) {
+  build_add(b, (struct cct_op){.kind = CCT_OP_GEMM,
+                               .name = "product",
+                               .gemm = {.m = cct_constant(m), .n = n, .k = k, .groups = groups, .type = type}});
+}
+
+void build_elementwise(struct build *b, int64_t bytes) {
+  build_add(b, (struct cct_op){
+                   .kind = CCT_OP_ELEMENTWISE, .name = "elementwise", .elementwise = {.bytes = cct_constant(bytes)}});
+}
+
+void build_attention(struct build *b, double flops, int64_t kv_bytes) {
+  build_add(b, (struct cct_op){.kind = CCT_OP_ATTENTION,
+                               .name = "attention",
+                               .attention = {.flops = cct_constant((int64_t)flops),
+                                             .kv_bytes = cct_constant(kv_bytes),
+                                             .type = CCT_TYPE_BF16}});
+}
+
+void build_copy(struct build *b, enum cct_direction direction, enum cct_memory memory, int64_t bytes, int is_blocking) {
+  build_add(b, (struct cct_op){.kind = CCT_OP_COPY,
+                               .name = "copy",
+                               .copy = {.direction = direction,
+                                        .memory = memory,
+                                        .bytes = cct_constant(bytes),
+                                        .is_blocking = is_blocking}});
+}
+
+void build_collective(struct build *b, enum cct_collective kind, int group, int64_t bytes, enum cct_type type,
+                      enum cct_algorithm algorithm) {
+  build_add(b, (struct cct_op){.kind = CCT_OP_COLLECTIVE,
+                               .name = cct_collective_name(kind),
+                               .collective = {.kind = kind,
+                                              .group = group,
+                                              .bytes = cct_constant(bytes),
+                                              .type = type,
+                                              .algorithm = algorithm,
+                                              .matrix = -1}});
+}
+
+int build_open(struct build *b, enum cct_op_kind bracket, int key) {
+  struct cct_op op = {.kind = bracket, .name = cct_op_name(bracket)};
+  if (bracket == CCT_OP_GRAPH)
+    op.graph.key = key;
+  int id = build_add(b, op);
+  b->is_in_graph += bracket == CCT_OP_GRAPH;
+  return id;
+}
+
+void build_close(struct build *b, int opened) {
+  struct cct_op op = {.kind = CCT_OP_END, .lane = -1, .host = -1, .reads = {-1, -1}, .writes = -1, .name = "end"};
+  op.end.opens = opened;
+  b->is_in_graph -= b->program->ops[opened].kind == CCT_OP_GRAPH;
+  cct_program_add(b->program, &op, NULL, 0);
+}
+
+void build_sync(struct build *b) {
+  struct cct_op op = {
+      .kind = CCT_OP_SYNC, .lane = b->lane, .host = b->host, .reads = {-1, -1}, .writes = -1, .name = "sync"};
+  cct_program_add(b->program, &op, NULL, 0);
+}
+
+struct cct_job *build_end(struct build *b, int ranks) {
+  struct cct_job *job = NULL;
+  if (cct_job_new(ranks, &job))
+    exit(1);
+  cct_job_add_group(job, "all", ranks, 1);
+  if (cct_job_add_role(job, b->program, 0, ranks))
+    exit(1);
+  return job;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the GPU checks share: a table of what was found against its bar, timing of loaded jobs in turns, and short ways
+ * to write programs. Times are ns a step. */
+#ifndef CCT_TESTS_GPU_CHECK_H
+#define CCT_TESTS_GPU_CHECK_H
+
+#include "base/log.h"
+#include "base/world.h"
+#include "workloads/backends/backend.h"
+#include "workloads/program/program.h"
+
+struct gpu {
+  const struct cct_world *world;
+  const struct cct_backend_ops *ops;
+  struct cct_backend *backend;
+  int failed, checks;
+};
+
+/* One line of the table on rank 0: PASS or FAIL, what, and figures. Every rank must pass. */
+void gpu_check(struct gpu *gpu, int is_good, const char *format, ...) CCT_PRINTF(3, 4);
+void gpu_say(const struct gpu *gpu, const char *format, ...) CCT_PRINTF(2, 3);
+
+/* ---- jobs ---- */
+struct arm { /* one loaded job, and what its steps took */
+  char name[48];
+  struct cct_job *job;
+  struct cct_executor *x;
+  double median_ns, p10_ns, p90_ns;
+};
+/* Checks, loads and (with `verify`) verifies; a failure is one FAIL line, and arm->x is NULL. Takes the job. */
+void arm_open(struct gpu *gpu, struct arm *arm, const char *name, struct cct_job *job, int verify);
+void arm_close(struct gpu *gpu, struct arm *arm);
+/* `rounds` times: `samples` bursts of `n` steps of each arm in turn; then the medians over all. Max over the ranks. */
+void arms_time(struct gpu *gpu, struct arm *arms, int n_arms, int rounds, int samples, int n);
+
+/* ---- programs: one host lane "host" and the stream "main", entries one after the other ---- */
+enum form {
+  FORM_CLEAR,
+  FORM_STREAM,
+  FORM_HOST
+};
+struct build {
+  struct cct_program *program;
+  int host, lane;
+  enum form form; /* where a surcharge goes, before every submission */
+  int64_t surcharge_ns;
+  int is_in_graph, submissions;
+};
+void build_begin(struct build *b, const char *name, enum form form, int64_t surcharge_ns);
+int build_add(struct build *b, struct cct_op op); /* lane, host, buffers of -1 unless set, and the surcharge */
+void build_gemm(struct build *b, enum cct_type type, int64_t m, int64_t n, int64_t k, int groups);
+void build_elementwise(struct build *b, int64_t bytes);
+void build_attention(struct build *b, double flops, int64_t kv_bytes);
+void build_copy(struct build *b, enum cct_direction direction, enum cct_memory memory, int64_t bytes, int is_blocking);
+void build_collective(struct build *b, enum cct_collective kind, int group, int64_t bytes, enum cct_type type,
+                      enum cct_algorithm algorithm);
+int build_open(struct build *b, enum cct_op_kind bracket, int key); /* GRAPH (one surcharge), GROUP */
+void build_close(struct build *b, int opened);
+void build_sync(struct build *b);
+struct cct_job *build_end(struct build *b, int ranks); /* one role of all ranks; group 0: all of them */
+
+/* ---- the parts of the run ---- */
+void check_clocks(struct gpu *gpu);
+void check_values(struct gpu *gpu);
+void check_law(struct gpu *gpu);
+void check_refusals(struct gpu *gpu);
+void figures_overhead(struct gpu *gpu);
+void figures_emulation(struct gpu *gpu);
+void figures_collectives(struct gpu *gpu);
+
+#endif
