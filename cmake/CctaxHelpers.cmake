@@ -7,7 +7,8 @@ add_library(cct_flags INTERFACE)
 target_compile_definitions(cct_flags INTERFACE _GNU_SOURCE CCT_VERSION="${PROJECT_VERSION}")
 target_include_directories(cct_flags INTERFACE ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR})
 target_compile_options(cct_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wconversion
-  -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral>)
+  -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral
+  -Wno-format-truncation>)
 if(CCT_WERROR)
   target_compile_options(cct_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
 endif()
@@ -33,7 +34,7 @@ function(cct_test name)
   list(TRANSFORM T_USES PREPEND cct_)
   target_link_libraries(${name} PRIVATE cct_flags ${T_USES} ${T_LINKS} cmocka)
   # Test doubles and table rows are terse on purpose; the product's strictness on conversions is not asked of them.
-  target_compile_options(${name} PRIVATE -Wno-conversion)
+  set_source_files_properties(${T_SOURCES} PROPERTIES COMPILE_OPTIONS -Wno-conversion)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} ${T_ARGS})
   cct_test_properties(${name} "${T_LABELS}" "${T_TIMEOUT}")

@@ -210,7 +210,7 @@ static void free_sums(void) {
 /* request NULL: blocking. */
 static enum cct_status reduce(const struct cct_world *w, void *buf, size_t count, size_t element_bytes,
                               cct_combine_fn *fn, enum cct_result_at where, MPI_Request *request) {
-  MPI_Datatype type;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Comm comm = comm_of(w);
   enum cct_status status = check_bytes(count, "MPI_Reduce");
   if (!status)
