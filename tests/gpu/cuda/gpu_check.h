@@ -13,7 +13,7 @@ struct gpu {
   const struct cct_world *world;
   const struct cct_backend_ops *ops;
   struct cct_backend *backend;
-  int failed, checks;
+  int failed, checks, is_shared;
 };
 
 /* One line of the table on rank 0: PASS or FAIL, what, and figures. Every rank must pass. */

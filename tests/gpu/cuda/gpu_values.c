@@ -107,7 +107,7 @@ static void value_job(struct gpu *gpu, const char *name, int in_graph, int what)
   if (what == 0)
     add_everything(&b, 1);
   else if (what == 1)
-    add_collectives(&b, 1 << 20);
+    add_collectives(&b, gpu->is_shared ? 1 << 16 : 1 << 20);
   else if (what == 2) {
     add_p2p(&b, 64);
     add_p2p(&b, 8192);
