@@ -193,7 +193,7 @@ static int64_t delay_ns(const struct cct_program *program, const struct cct_op *
   return ns > 0 ? ns : 0;
 }
 
-static int graph_nodes(const struct cct_program *program, int id) {
+int cct_graph_nodes(const struct cct_program *program, int id) {
   int nodes = 0, in_group = 0;
   for (int i = id + 1; i < program->n_ops; i++) {
     const struct cct_op *op = &program->ops[i];
@@ -261,7 +261,7 @@ static enum cct_status price_entry(const struct cct_pricing *pricing, const stru
     break;
   case CCT_OP_GRAPH:
     d->submit_ns =
-        ns_of_us(column->graph_launch.us.value + graph_nodes(program, id) * column->graph_launch.us_per_node.value);
+        ns_of_us(column->graph_launch.us.value + cct_graph_nodes(program, id) * column->graph_launch.us_per_node.value);
     break;
   default:
     break;

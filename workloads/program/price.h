@@ -34,6 +34,9 @@ struct cct_duration { /* ns, of one entry */
   int is_blocking;    /* COPY: its host lane is held to its end, because it says so or this machine's copies do */
 };
 
+/* Nodes of the GRAPH at entry `id`: GPU operations inside, a GROUP counted once, DELAY not (law 6). */
+int cct_graph_nodes(const struct cct_program *program, int id);
+
 /* How a COLLECTIVE, SEND or RECV of `rank` is priced: time = fixed_us + wire_bytes / gb_s. */
 struct cct_link_cost {
   double fixed_us, wire_bytes, gb_s;

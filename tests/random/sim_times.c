@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * sim_times PROFILE REPETITIONS PROCS[,PROCS..] JOB.json..: what sim makes of each job, one line of JSON for each
+ * number of processes: every rank's bound durations [submit, run, is_blocking] and, of the last repetition, spans
+ * [start, end]. A job that is refused gives null. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "json/json.h"
+#include "tests/random/thread_world.h"
+#include "workloads/backends/sim.h"
+
+struct question {
+  const struct cct_profile *profile;
+  const struct cct_job *job;
+  int repetitions;
+  struct cct_text *answers; /* by rank */
+  int64_t closing_sync_ns;
+};
+
+static void answer_rank(struct question *q, struct cct_executor *x, int owned, int rank, int64_t burst_ns,
+                        struct cct_span *spans) {
+  struct cct_text *out = &q->answers[rank];
+  int n = cct_job_role(q->job, rank)->program->n_ops;
+  int64_t sync_ns;
+  const struct cct_duration *d = cct_sim_durations(x, owned, &sync_ns);
+  cct_text_add(out, "{\"rank\":%d,\"burst_ns\":%lld,\"closing_sync_ns\":%lld,\"durations\":[", rank,
+               (long long)burst_ns, (long long)sync_ns);
+  for (int id = 0; id < n; id++)
+    cct_text_add(out, "%s[%lld,%lld,%d]", id ? "," : "", (long long)d[id].submit_ns, (long long)d[id].run_ns,
+                 d[id].is_blocking);
+  cct_text_add(out, "],\"spans\":[");
+  for (int id = 0; id < n; id++)
+    cct_text_add(out, "%s[%lld,%lld]", id ? "," : "", (long long)spans[id].start_ns, (long long)spans[id].end_ns);
+  cct_text_add(out, "]}");
+}
+
+static enum cct_status ask(const struct cct_world *world, void *context) {
+  struct question *q = context;
+  const struct cct_backend_ops *sim = &cct_backend_sim;
+  struct cct_backend_options options = {.machine = q->profile, .has_multicast = 1};
+  struct cct_backend *be = NULL;
+  struct cct_executor *x = NULL;
+  int first, count, most = 0;
+  int64_t *rank_ns = NULL;
+  struct cct_span *spans = NULL;
+  enum cct_status status = sim->open(world, &options, &be);
+  if (!status)
+    status = sim->load(be, q->job, &x);
+  if (status)
+    goto out;
+  for (int i = 0; i < q->job->n_roles; i++)
+    most = q->job->roles[i].program->n_ops > most ? q->job->roles[i].program->n_ops : most;
+  sim->owned(x, &first, &count);
+  rank_ns = malloc(((size_t)count + 1) * sizeof *rank_ns);
+  spans = malloc(((size_t)most + 1) * sizeof *spans);
+  if (!rank_ns || !spans)
+    abort();
+  struct cct_burst burst = {.rank_ns = rank_ns};
+  status = sim->step(x, NULL, q->repetitions, &burst);
+  for (int i = 0; i < count && !status; i++) {
+    status = sim->trace(x, i, spans);
+    if (!status)
+      answer_rank(q, x, i, first + i, rank_ns[i], spans);
+  }
+out:
+  free(rank_ns);
+  free(spans);
+  sim->unload(x);
+  sim->close(be);
+  return status;
+}
+
+static int answer(const struct cct_profile *profile, const char *path, int repetitions, int processes) {
+  struct cct_json *document = NULL;
+  struct cct_job *job = NULL;
+  enum cct_status status = cct_json_load(path, &document);
+  struct cct_json_at at = cct_json_root(document, path);
+  if (!status)
+    status = cct_job_from_json(&at, &job);
+  struct question q = {.profile = profile, .job = job, .repetitions = repetitions};
+  if (!status) {
+    q.answers = calloc((size_t)job->ranks, sizeof *q.answers);
+    status = processes == 1 ? ask(cct_world_self(), &q) : thread_world_run(processes, ask, &q);
+  }
+  if (status)
+    printf("null\n");
+  else
+    for (int rank = 0; rank < job->ranks; rank++)
+      printf("%s%s%s", rank ? "," : "[", q.answers[rank].s, rank == job->ranks - 1 ? "]\n" : "");
+  for (int rank = 0; q.answers && rank < job->ranks; rank++)
+    cct_text_free(&q.answers[rank]);
+  free(q.answers);
+  cct_job_free(job);
+  cct_json_free(document);
+  return status != CCT_OK;
+}
+
+int main(int argc, char **argv) {
+  struct cct_profile *profile;
+  int is_refused = 0;
+  if (argc < 5)
+    return 2;
+  cct_log_name("sim_times");
+  if (cct_profile_load(argv[1], &profile) != CCT_OK)
+    return 2;
+  for (int i = 4; i < argc; i++) {
+    char *rest, *list = strdup(argv[3]);
+    for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+      is_refused |= answer(profile, argv[i], atoi(argv[2]), atoi(word));
+    free(list);
+  }
+  cct_profile_free(profile);
+  return is_refused;
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workloads/backends/sim_law.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+/* ---- the plan ---- */
+
+static int is_on_lane(const struct cct_op *op) { /* takes a place on a GPU lane: operations, GRAPH and GROUP */
+  return cct_op_is_gpu(op) || cct_op_is_submission(op);
+}
+
+static int *new_ints(int n, int value) {
+  int *ints = malloc(((size_t)n + 1) * sizeof *ints);
+  for (int i = 0; ints && i <= n; i++)
+    ints[i] = value;
+  return ints;
+}
+
+/* Which track an entry stands on besides its host lane's; -1: none (it is in a group, or takes no lane). */
+struct walk {
+  int graph, group;
+};
+
+static void walk_past(struct walk *walk, const struct cct_program *p, int id) {
+  const struct cct_op *op = &p->ops[id];
+  if (op->kind == CCT_OP_GRAPH)
+    walk->graph = id;
+  else if (op->kind == CCT_OP_GROUP)
+    walk->group = id;
+  else if (op->kind == CCT_OP_END && op->end.opens == walk->group)
+    walk->group = -1;
+  else if (op->kind == CCT_OP_END && op->end.opens == walk->graph)
+    walk->graph = -1;
+}
+
+/* Branches of a graph: one track for every lane, so that branch = first_branch + lane. */
+static int branch_track(const struct sim_plan *plan, int graph, int lane) {
+  return plan->first_branch[graph] + lane;
+}
+
+static void add_to_track(struct sim_track *track, int id, int is_counting) {
+  if (!is_counting)
+    track->ids[track->n] = id;
+  track->n++;
+}
+
+/* First counts the items of every track, then, once the tracks have room, places them. */
+static void place_items(struct sim_plan *plan, int is_counting) {
+  const struct cct_program *p = plan->program;
+  struct walk walk = {-1, -1};
+  for (int t = 0; t < plan->n_tracks; t++)
+    plan->tracks[t].n = 0;
+  for (int id = 0; id < p->n_ops; id++) {
+    const struct cct_op *op = &p->ops[id];
+    if (walk.group < 0 && walk.graph < 0 && op->host >= 0 && op->kind != CCT_OP_PHASE && op->kind != CCT_OP_END)
+      add_to_track(&plan->tracks[op->host], id, is_counting);
+    if (walk.group < 0 && is_on_lane(op))
+      add_to_track(&plan->tracks[walk.graph < 0 ? op->lane : branch_track(plan, walk.graph, op->lane)], id,
+                   is_counting);
+    walk_past(&walk, p, id);
+  }
+}
+
+static void note_brackets(struct sim_plan *plan) {
+  const struct cct_program *p = plan->program;
+  for (int id = 0; id < p->n_ops; id++) {
+    const struct cct_op *op = &p->ops[id];
+    if (op->kind == CCT_OP_END)
+      plan->end_of[op->end.opens] = id;
+    if (op->kind == CCT_OP_GRAPH) {
+      plan->first_branch[id] = plan->n_tracks;
+      plan->n_branches[id] = p->n_lanes;
+      plan->n_tracks += p->n_lanes;
+    }
+  }
+}
+
+static void note_syncs(struct sim_plan *plan) {
+  const struct cct_program *p = plan->program;
+  for (int lane = 0; lane < p->n_lanes; lane++) {
+    struct walk walk = {-1, -1};
+    int on_lane = -1;
+    for (int id = 0; id < p->n_ops; id++) {
+      const struct cct_op *op = &p->ops[id];
+      if (op->kind == CCT_OP_SYNC && op->lane == lane)
+        plan->last_on_lane[id] = on_lane;
+      if (walk.graph < 0 && walk.group < 0 && is_on_lane(op) && op->lane == lane)
+        on_lane = id;
+      walk_past(&walk, p, id);
+    }
+  }
+}
+
+static void note_cross(struct sim_plan *plan, int n_groups) {
+  const struct cct_program *p = plan->program;
+  int n = 0;
+  for (int g = 0; g < n_groups; g++) {
+    plan->first_collective[g] = n;
+    for (int id = 0; id < p->n_ops; id++)
+      if (p->ops[id].kind == CCT_OP_COLLECTIVE && p->ops[id].collective.group == g) {
+        plan->number[id] = n - plan->first_collective[g];
+        plan->collectives[n++] = id;
+      }
+  }
+  plan->first_collective[n_groups] = n;
+  plan->n_messages = 0;
+  for (int id = 0; id < p->n_ops; id++)
+    if (p->ops[id].kind == CCT_OP_SEND || p->ops[id].kind == CCT_OP_RECV) {
+      plan->number[id] = plan->n_messages;
+      plan->messages[plan->n_messages++] = id;
+    }
+}
+
+enum cct_status sim_plan_new(const struct cct_job *job, const struct cct_program *program, struct sim_plan **plan_out) {
+  struct sim_plan *plan = calloc(1, sizeof *plan);
+  if (!plan)
+    return cct_fail(CCT_NOMEM, "sim: out of memory");
+  plan->program = program;
+  plan->n_tracks = program->n_lanes;
+  plan->end_of = new_ints(program->n_ops, -1);
+  plan->first_branch = new_ints(program->n_ops, -1);
+  plan->n_branches = new_ints(program->n_ops, 0);
+  plan->last_on_lane = new_ints(program->n_ops, -1);
+  plan->number = new_ints(program->n_ops, -1);
+  plan->collectives = new_ints(program->n_ops, -1);
+  plan->messages = new_ints(program->n_ops, -1);
+  if (!plan->end_of || !plan->first_branch || !plan->n_branches || !plan->last_on_lane || !plan->number ||
+      !plan->collectives || !plan->messages)
+    goto nomem;
+  note_brackets(plan);
+  note_syncs(plan);
+  note_cross(plan, job->n_groups);
+  plan->tracks = calloc((size_t)plan->n_tracks + 1, sizeof *plan->tracks);
+  if (!plan->tracks)
+    goto nomem;
+  place_items(plan, 1);
+  for (int t = 0; t < plan->n_tracks; t++)
+    if (!(plan->tracks[t].ids = new_ints(plan->tracks[t].n, -1)))
+      goto nomem;
+  place_items(plan, 0);
+  *plan_out = plan;
+  return CCT_OK;
+nomem:
+  sim_plan_free(plan);
+  return cct_fail(CCT_NOMEM, "sim: out of memory");
+}
+
+void sim_plan_free(struct sim_plan *plan) {
+  if (!plan)
+    return;
+  for (int t = 0; plan->tracks && t < plan->n_tracks; t++)
+    free(plan->tracks[t].ids);
+  free(plan->tracks);
+  free(plan->end_of);
+  free(plan->first_branch);
+  free(plan->n_branches);
+  free(plan->last_on_lane);
+  free(plan->number);
+  free(plan->collectives);
+  free(plan->messages);
+  free(plan);
+}
+
+/* ---- the state ---- */
+
+static int64_t *new_times(int n) {
+  return calloc((size_t)n + 1, sizeof(int64_t));
+}
+
+enum cct_status sim_state_init(struct sim_state *s, const struct sim_plan *plan) {
+  int n = plan->program->n_ops;
+  *s = (struct sim_state){.plan = plan};
+  s->durations = calloc((size_t)n + 1, sizeof *s->durations);
+  s->submitted = new_times(n);
+  s->start = new_times(n);
+  s->end = new_times(n);
+  s->previous_end = new_times(n);
+  s->clock = new_times(plan->n_tracks);
+  s->clock_before = new_times(plan->n_tracks);
+  s->next = new_ints(plan->n_tracks, 0);
+  s->is_held = new_ints(plan->n_tracks, 0);
+  s->announced = new_ints(n, -1);
+  if (s->durations && s->submitted && s->start && s->end && s->previous_end && s->clock && s->clock_before && s->next &&
+      s->is_held && s->announced)
+    return CCT_OK;
+  sim_state_release(s);
+  return cct_fail(CCT_NOMEM, "sim: out of memory");
+}
+
+void sim_state_release(struct sim_state *s) {
+  free(s->durations);
+  free(s->submitted);
+  free(s->start);
+  free(s->end);
+  free(s->previous_end);
+  free(s->clock);
+  free(s->clock_before);
+  free(s->next);
+  free(s->is_held);
+  free(s->announced);
+  memset(s, 0, sizeof *s);
+}
+
+void sim_state_start_burst(struct sim_state *s) {
+  size_t n = (size_t)s->plan->program->n_ops;
+  memset(s->clock, 0, (size_t)s->plan->n_tracks * sizeof *s->clock);
+  memset(s->end, 0, n * sizeof *s->end); /* of the repetition before the first: no constraint */
+}
+
+void sim_state_start_repetition(struct sim_state *s) {
+  int n = s->plan->program->n_ops;
+  int64_t *before = s->previous_end;
+  s->previous_end = s->end;
+  s->end = before;
+  for (int id = 0; id < n; id++)
+    s->submitted[id] = s->start[id] = s->end[id] = -1;
+  memcpy(s->clock_before, s->clock, (size_t)s->plan->n_tracks * sizeof *s->clock);
+  memset(s->next, 0, (size_t)s->plan->n_tracks * sizeof *s->next);
+  memset(s->is_held, 0, (size_t)s->plan->n_tracks * sizeof *s->is_held);
+  s->done = s->n_announced = 0;
+}
+
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* The latest end of an entry's waits; -1: one is not known. */
+static int64_t waits_end(const struct sim_state *s, const struct cct_op *op) {
+  int64_t latest = 0;
+  for (int w = 0; w < op->n_waits; w++) {
+    struct cct_wait wait = s->plan->program->waits[op->first_wait + w];
+    int64_t end = wait.is_previous ? s->previous_end[wait.id] : s->end[wait.id];
+    if (end < 0)
+      return -1;
+    latest = later(latest, end);
+  }
+  return latest;
+}
+
+static void announce(struct sim_state *s, int id, int64_t ready_ns) {
+  s->start[id] = ready_ns;
+  s->announced[s->n_announced++] = id;
+}
+
+/* Law 5. Messages run side by side from the group's start; collectives follow each other. The end, -1: not known. */
+static int64_t run_group(struct sim_state *s, int group) {
+  const struct cct_op *ops = s->plan->program->ops;
+  int64_t at = s->start[group], last = at;
+  for (int id = group + 1; id < s->plan->end_of[group]; id++) {
+    if (s->start[id] < 0)
+      announce(s, id, at);
+    if (ops[id].kind == CCT_OP_COLLECTIVE) {
+      if (s->end[id] < 0)
+        return -1;
+      at = s->end[id];
+    }
+    last = s->end[id] < 0 || last < 0 ? -1 : later(last, s->end[id]);
+  }
+  return last;
+}
+
+static int advance_lane(struct sim_state *s, int track);
+
+/* Law 6. Branches start empty at the graph's start; the graph's end is the last end inside. */
+static int64_t run_graph(struct sim_state *s, int graph) {
+  int first = s->plan->first_branch[graph], n = s->plan->n_branches[graph], is_moving = 1, open = 0;
+  int64_t last = s->start[graph];
+  while (is_moving) {
+    is_moving = 0;
+    for (int t = first; t < first + n; t++)
+      is_moving |= advance_lane(s, t);
+  }
+  for (int t = first; t < first + n; t++) {
+    open += s->next[t] < s->plan->tracks[t].n;
+    last = later(last, s->clock[t]);
+  }
+  return open ? -1 : last;
+}
+
+/* Law 2: when an operation on a GPU lane may start; -1: not known. */
+static int64_t ready_at(const struct sim_state *s, int track, int id) {
+  const struct cct_op *op = &s->plan->program->ops[id];
+  int64_t waits = waits_end(s, op), submitted = op->host < 0 ? 0 : s->submitted[id];
+  return waits < 0 || submitted < 0 ? -1 : later(later(submitted, s->clock[track]), waits);
+}
+
+static int start_operation(struct sim_state *s, int track, int id) {
+  const struct cct_op *op = &s->plan->program->ops[id];
+  int64_t ready = ready_at(s, track, id);
+  if (ready < 0)
+    return 0;
+  if (op->kind == CCT_OP_COLLECTIVE) {
+    announce(s, id, ready);
+    return 1;
+  }
+  s->start[id] = ready;
+  if (op->kind == CCT_OP_GRAPH)
+    for (int b = 0; b < s->plan->n_branches[id]; b++)
+      s->clock[s->plan->first_branch[id] + b] = ready;
+  else if (op->kind != CCT_OP_GROUP)
+    s->end[id] = ready + s->durations[id].run_ns;
+  return 1;
+}
+
+/* Runs a GPU lane, or a branch of a graph, as far as known; 1 if it moved. */
+static int advance_lane(struct sim_state *s, int t) {
+  const struct sim_track *track = &s->plan->tracks[t];
+  int has_moved = 0;
+  while (s->next[t] < track->n) {
+    int id = track->ids[s->next[t]];
+    const struct cct_op *op = &s->plan->program->ops[id];
+    if (s->start[id] < 0 && !start_operation(s, t, id))
+      break;
+    if (s->end[id] < 0 && op->kind == CCT_OP_GROUP)
+      s->end[id] = run_group(s, id);
+    if (s->end[id] < 0 && op->kind == CCT_OP_GRAPH)
+      s->end[id] = run_graph(s, id);
+    if (s->end[id] < 0)
+      break;
+    s->clock[t] = s->end[id];
+    s->next[t]++;
+    has_moved = 1;
+  }
+  return has_moved;
+}
+
+/* A submission, and what a blocking copy does to the lane: laws 1 and 2. 1 when the lane is past it. */
+static int submit_from_host(struct sim_state *s, int t, int id, int *has_moved) {
+  if (!s->is_held[t]) {
+    s->submitted[id] = s->clock[t] += s->durations[id].submit_ns;
+    *has_moved = 1;
+  }
+  s->is_held[t] = s->durations[id].is_blocking && s->end[id] < 0;
+  if (s->durations[id].is_blocking && !s->is_held[t])
+    s->clock[t] = s->end[id];
+  return !s->is_held[t];
+}
+
+/* HOSTWORK, a host lane's DELAY, and SYNC: laws 2 and 7. */
+static int work_on_host(struct sim_state *s, int t, int id) {
+  const struct cct_op *op = &s->plan->program->ops[id];
+  int64_t from = waits_end(s, op);
+  if (from < 0)
+    return 0;
+  if (op->kind == CCT_OP_SYNC) {
+    int last = s->plan->last_on_lane[id];
+    int64_t lane_ns = last < 0 ? s->clock_before[op->lane] : s->end[last];
+    if (lane_ns < 0)
+      return 0;
+    from = later(from, lane_ns);
+  }
+  s->start[id] = later(s->clock[t], from);
+  s->end[id] = s->clock[t] = s->start[id] + s->durations[id].run_ns;
+  return 1;
+}
+
+static int advance_host(struct sim_state *s, int t) {
+  const struct sim_track *track = &s->plan->tracks[t];
+  int has_moved = 0;
+  while (s->next[t] < track->n) {
+    int id = track->ids[s->next[t]];
+    int is_past =
+        is_on_lane(&s->plan->program->ops[id]) ? submit_from_host(s, t, id, &has_moved) : work_on_host(s, t, id);
+    if (!is_past)
+      break;
+    s->next[t]++;
+    has_moved = 1;
+  }
+  return has_moved;
+}
+
+void sim_state_run(struct sim_state *s) {
+  const struct cct_program *p = s->plan->program;
+  s->n_announced = 0;
+  for (int is_moving = 1; is_moving;) {
+    is_moving = 0;
+    s->done = 0;
+    for (int lane = 0; lane < p->n_lanes; lane++) {
+      is_moving |= p->lanes[lane].kind == CCT_LANE_HOST ? advance_host(s, lane) : advance_lane(s, lane);
+      s->done += s->next[lane] == s->plan->tracks[lane].n;
+    }
+  }
+}
+
+void sim_state_tell(struct sim_state *s, int id, int64_t start_ns, int64_t end_ns) {
+  s->start[id] = start_ns;
+  s->end[id] = end_ns;
+}
+
+int sim_state_is_done(const struct sim_state *s) {
+  return s->done == s->plan->program->n_lanes;
+}
+
+int64_t sim_state_last_ns(const struct sim_state *s) {
+  int64_t last = 0;
+  for (int lane = 0; lane < s->plan->program->n_lanes; lane++)
+    last = later(last, s->clock[lane]);
+  return last;
+}
+
+int sim_state_waits_at(const struct sim_state *s) {
+  for (int id = 0; id < s->plan->program->n_ops; id++) {
+    enum cct_op_kind kind = s->plan->program->ops[id].kind;
+    if (s->start[id] >= 0 && s->end[id] < 0 &&
+        (kind == CCT_OP_COLLECTIVE || kind == CCT_OP_SEND || kind == CCT_OP_RECV))
+      return id;
+  }
+  return -1;
+}
