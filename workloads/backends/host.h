@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Private to the host backend: a job performed for real on CPUs, one process a rank.
+ *
+ * Every lane of the rank's program is a TRACK, a worker thread with the entries it performs in array order: a host
+ * lane's submissions, syncs and work; a stream's operations; and, for each other lane inside a GRAPH, that graph's own
+ * branch. The timing law's order (program/program.h) becomes counts that only grow: an entry is submitted, begun (a
+ * GRAPH) and done so many times in this burst, and an entry starts when the counts it waits for are reached. So the
+ * order needs no queue and a burst no allocation.
+ *
+ * The caller's thread is the FUNNEL: the only one that calls the world. A track posts what its operation exchanges; the
+ * funnel starts it and tests all that is started, so lanes never wait for each other's messages. Two lanes of one group
+ * have communicators of their own (host_plan.c), so neither does the order in which they post. */
+#ifndef CCT_WORKLOADS_BACKENDS_HOST_H
+#define CCT_WORKLOADS_BACKENDS_HOST_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crypt/seal.h"
+#include "workloads/backends/backend.h"
+
+struct cct_backend {
+  const struct cct_world *world;
+  struct cct_backend_options options;
+  int cores;                      /* this process may run on */
+  int processes_here, cores_here; /* of the world on this host, and the cores those may run on */
+  int is_oversubscribed;          /* more of the one than of the other */
+  double seal_gb_s;               /* what one core here seals, measured at open */
+};
+
+typedef _Atomic int64_t cct_host_count;
+
+struct cct_host_need { /* an entry waits until `count` reaches the repetition's number, or the one before */
+  const cct_host_count *count;
+  int is_previous;
+};
+
+struct cct_host_entry {
+  cct_host_count submitted, begun, done; /* repetitions of this burst */
+  int track;                             /* performs it; -1: a bracket without time, or a member of a GROUP */
+  int first_need, n_needs;
+  struct cct_world *world; /* of its group and track; owned by the executor */
+  int n, me;               /* members of its group, and this rank's index */
+  int tag;                 /* SEND, RECV: the how manyth with this peer */
+  /* What binding it to a step gave. */
+  int64_t gemm_m, gemm_n, gemm_k;
+  double flops;
+  size_t bytes;                       /* scaled: what the program states, or what its buffer takes */
+  size_t elements;                    /* of a sum, padded to a multiple of n where it is scattered */
+  size_t *send_bytes, *recv_bytes;    /* all-to-all: n each */
+  size_t offset;                      /* SEND, RECV: of its part in the track's buffers */
+  int64_t hold_ns;                    /* HOSTWORK, DELAY */
+  double busiest_bytes;               /* what its duration is fitted on */
+  double alone_ns, alone_ns_per_byte; /* measured alone, where a DELAY stretches it */
+  float *own;                         /* what it streams: weights, keys and values */
+  size_t own_bytes;
+  struct cct_span span;
+};
+
+struct cct_host_comm { /* what a track's operation exchanges: one COLLECTIVE, or the SENDs and RECVs of a GROUP */
+  cct_host_count posted, completed;
+  int first, last; /* entries */
+  int is_started;  /* the funnel's */
+  struct cct_request **requests;
+  const struct cct_world **worlds;
+  int n_requests, capacity;
+};
+
+enum cct_host_kind {
+  CCT_HOST_LANE,   /* a host lane */
+  CCT_HOST_STREAM, /* a GPU lane */
+  CCT_HOST_BRANCH, /* a lane inside the graphs of another */
+};
+
+struct cct_host_track {
+  struct cct_executor *x;
+  enum cct_host_kind kind;
+  int lane, origin; /* origin: the lane its graphs are launched on; -1: none */
+  int *entries, n_entries;
+  pthread_t thread;
+  int has_lock, is_running;
+  pthread_mutex_t lock;
+  pthread_cond_t woken;
+  _Atomic(const cct_host_count *) waits_for;
+  struct cct_host_comm comm;
+  unsigned char *from, *to, *cipher; /* its operations read and write; a sealed chunk */
+  size_t from_bytes, to_bytes;
+  struct cct_seal *seal;
+  int64_t elements, wrong; /* verify */
+  char first_wrong[160];
+};
+
+struct cct_executor {
+  struct cct_backend *backend;
+  const struct cct_job *job;
+  const struct cct_program *program; /* of this rank */
+  int rank;
+  int64_t *slots; /* the template's default binding */
+  struct cct_binding defaults;
+  struct cct_host_entry *entries;
+  struct cct_host_need *needs;
+  int n_needs;
+  struct cct_host_track *tracks;
+  int n_tracks;
+  struct cct_host_track funnel; /* its thread is the caller's */
+  struct cct_world **worlds;    /* split from the backend's */
+  int n_worlds;
+  int spins; /* looks before a track sleeps */
+  cct_host_count burst, posts, finished;
+  atomic_int is_stopped, is_ending;
+  enum cct_status _Atomic status; /* why it stopped */
+  int repetitions, is_verifying;
+  int64_t start_ns;
+};
+
+/* host_plan.c: from a program to tracks, needs and communicators. */
+enum cct_status cct_host_plan(struct cct_executor *x) CCT_CHECKED;
+void cct_host_unplan(struct cct_executor *x);
+
+/* host_lane.c: the threads. */
+enum cct_status cct_host_start(struct cct_executor *x) CCT_CHECKED;
+void cct_host_end(struct cct_executor *x);
+enum cct_status cct_host_burst(struct cct_executor *x, int n, int64_t *ns_out) CCT_CHECKED;
+void cct_host_stop(struct cct_executor *x, enum cct_status status);
+/* Waits until `count` is at least `value`; 0: the burst was stopped. */
+int cct_host_wait(struct cct_host_track *track, const cct_host_count *count, int64_t value);
+/* Wakes the track that waits for `count`, which the caller has just raised. */
+void cct_host_wake(struct cct_executor *x, const cct_host_count *count);
+
+/* host_comm.c: the funnel's side of an exchange. */
+enum cct_status cct_host_comm_start(struct cct_host_track *track) CCT_CHECKED;
+enum cct_status cct_host_comm_test(struct cct_host_track *track, int *done_out) CCT_CHECKED;
+/* Measures alone every operation that a DELAY stretches. */
+enum cct_status cct_host_measure_alone(struct cct_executor *x) CCT_CHECKED;
+
+/* host_size.c: a binding's sizes, and the memory they need. */
+enum cct_status cct_host_bind(struct cct_executor *x, const struct cct_binding *binding) CCT_CHECKED;
+int64_t cct_host_scaled(int64_t value, int64_t scale); /* value / scale, at least 1; 0 stays 0 */
+/* The entry with its bound and scaled sizes as constants. */
+void cct_host_scale_op(const struct cct_executor *x, int id, struct cct_op *op_out);
+
+/* host_work.c: one operation of a track; host_check.c: its inputs and poisoned outputs before, its values after. */
+enum cct_status cct_host_perform(struct cct_host_track *track, int id) CCT_CHECKED;
+void cct_host_prepare(struct cct_host_track *track, int id);
+void cct_host_check(struct cct_host_track *track, int id);
+enum {
+  CCT_HOST_TILE = 64
+}; /* attention's flops beyond its stream are products of tiles of this edge */
+
+/* What the emulated profile asks of a bounce copy; NULL: nothing, it goes as fast as this core seals. */
+const struct cct_copy_cost *cct_host_bounce_cost(const struct cct_backend *backend, enum cct_direction direction,
+                                                 enum cct_memory memory);
+
+/* host_value.c: elements of every type, their sums, and inputs whose every partial sum is exact. */
+cct_combine_fn *cct_host_sum(enum cct_type type); /* NULL: this type has no sums */
+void cct_host_put(enum cct_type type, void *buf, size_t index, int value);
+int cct_host_is(enum cct_type type, const void *buf, size_t index, int value);
+int cct_host_summand(enum cct_type type, int n, int member, size_t index); /* what member of n puts in */
+unsigned char cct_host_byte(int sender, int receiver, size_t index); /* what is only moved; never the poison 0xff */
+
+/* host_blas.c */
+void cct_host_sgemm(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c);
+void cct_host_blas_threads(int n);
+const char *cct_host_blas_library(void);
+
+extern const struct cct_backend_ops cct_backend_host;
+
+#endif
