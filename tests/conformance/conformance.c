@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/conformance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "conformance/law.h"
+#include "conformance/random_job.h"
+
+enum {
+  n_repetitions = 2
+};
+
+struct expected {
+  struct cct_duration **durations;
+  struct cct_span **spans;
+  int64_t *rank_ends, end;
+};
+
+static void *table(int ranks, int n_ops, size_t size) {
+  char **rows = calloc((size_t)ranks, sizeof *rows);
+  for (int i = 0; rows && i < ranks; i++)
+    if (!(rows[i] = calloc((size_t)n_ops + 1, size)))
+      abort();
+  return rows;
+}
+
+static void free_table(void *table_of_rows, int ranks) {
+  char **rows = table_of_rows;
+  for (int i = 0; i < ranks; i++)
+    free(rows[i]);
+  free(rows);
+}
+
+/* On a real backend only what holds a lane has a known time; a virtual one is priced entry by entry. */
+static void expect(const struct cct_suite *suite, const struct cct_job *job, struct expected *expected) {
+  int n_ops = job->roles[0].program->n_ops;
+  expected->durations = table(job->ranks, n_ops, sizeof **expected->durations);
+  expected->spans = table(job->ranks, n_ops, sizeof **expected->spans);
+  expected->rank_ends = calloc((size_t)job->ranks, sizeof *expected->rank_ends);
+  for (int rank = 0; rank < job->ranks; rank++) {
+    const struct cct_program *program = cct_job_role(job, rank)->program;
+    for (int id = 0; !suite->is_exact && id < n_ops; id++) {
+      const struct cct_op *op = &program->ops[id];
+      expected->durations[rank][id].run_ns = op->kind == CCT_OP_DELAY      ? op->delay.ns
+                                             : op->kind == CCT_OP_HOSTWORK ? op->hostwork.ns
+                                                                           : 0;
+    }
+  }
+  expected->end = cct_law(job, expected->durations, n_repetitions, expected->spans, expected->rank_ends);
+}
+
+static void forget(struct expected *expected, int ranks) {
+  free_table(expected->durations, ranks);
+  free_table(expected->spans, ranks);
+  free(expected->rank_ends);
+}
+
+/* Ends of all entries of all ranks, since the first rank's start; on process 0. */
+static int64_t *gather_ends(const struct cct_world *world, const struct cct_suite *suite, struct cct_executor *x,
+                            const struct cct_burst *burst, int n_ops) {
+  int first, n_owned;
+  suite->ops->owned(x, &first, &n_owned);
+  struct cct_span *spans = calloc((size_t)n_ops, sizeof *spans);
+  int64_t *mine = calloc((size_t)(n_owned * n_ops), sizeof *mine), start_ns = burst->start_ns;
+  int64_t *all = world->rank ? NULL : calloc((size_t)(suite->ranks * n_ops), sizeof *all);
+  if (!spans || !mine || (!all && !world->rank))
+    abort();
+  if (world->ops->allreduce_i64(world, &start_ns, 1, CCT_REDUCE_MIN))
+    abort();
+  for (int i = 0; i < n_owned; i++) {
+    if (suite->ops->trace(x, i, spans))
+      abort();
+    for (int id = 0; id < n_ops; id++)
+      mine[i * n_ops + id] = spans[id].end_ns < 0 ? -1 : spans[id].end_ns + burst->start_ns - start_ns;
+  }
+  if (world->ops->gather(world, mine, (size_t)(n_owned * n_ops) * sizeof *mine, all, 0))
+    abort();
+  free(spans);
+  free(mine);
+  return all;
+}
+
+/* Not brackets without an end of their own, nor a GROUP's members, which a real library ends as one. */
+static int is_compared(const struct cct_job *job, int id) {
+  const struct cct_op *ops = job->roles[0].program->ops;
+  if (ops[id].kind == CCT_OP_PHASE || ops[id].kind == CCT_OP_END)
+    return 0;
+  for (int i = id - 1; i >= 0; i--)
+    if (ops[i].kind == CCT_OP_GROUP)
+      return 0;
+    else if (ops[i].kind == CCT_OP_END ||
+             (ops[i].kind != CCT_OP_COLLECTIVE && ops[i].kind != CCT_OP_SEND && ops[i].kind != CCT_OP_RECV))
+      return 1;
+  return 1;
+}
+
+/* The first two ends that the law puts at least a unit apart and that came the other way round; 1: there are none. */
+static int keeps_order(const struct cct_suite *suite, const struct cct_job *job, const struct expected *expected,
+                       const int64_t *ends, char *why, size_t n) {
+  int n_ops = job->roles[0].program->n_ops;
+  for (int a = 0; a < job->ranks * n_ops; a++)
+    for (int b = 0; b < job->ranks * n_ops; b++) {
+      int64_t law_a = expected->spans[a / n_ops][a % n_ops].end_ns,
+              law_b = expected->spans[b / n_ops][b % n_ops].end_ns;
+      if (!is_compared(job, a % n_ops) || !is_compared(job, b % n_ops) || law_b - law_a < suite->unit_ns ||
+          ends[a] < ends[b])
+        continue;
+      snprintf(
+          why, n, "rank %d entry %d (%s) ends at %.3f ms, rank %d entry %d (%s) at %.3f ms; by the law %.3f and %.3f",
+          a / n_ops, a % n_ops, cct_op_name(job->roles[a / n_ops].program->ops[a % n_ops].kind), (double)ends[a] / 1e6,
+          b / n_ops, b % n_ops, cct_op_name(job->roles[b / n_ops].program->ops[b % n_ops].kind), (double)ends[b] / 1e6,
+          (double)law_a / 1e6, (double)law_b / 1e6);
+      return 0;
+    }
+  return 1;
+}
+
+/* No wait was missed: nothing ends before the law lets it, since every hold takes at least its time. */
+static int waits_for_all(const struct cct_job *job, const struct expected *expected, const int64_t *ends, char *why,
+                         size_t n) {
+  int n_ops = job->roles[0].program->n_ops;
+  for (int i = 0; i < job->ranks * n_ops; i++) {
+    int64_t law = expected->spans[i / n_ops][i % n_ops].end_ns;
+    if (!is_compared(job, i % n_ops) || ends[i] >= law)
+      continue;
+    snprintf(why, n, "rank %d entry %d (%s) ends at %.3f ms, by the law not before %.3f", i / n_ops, i % n_ops,
+             cct_op_name(job->roles[i / n_ops].program->ops[i % n_ops].kind), (double)ends[i] / 1e6, (double)law / 1e6);
+    return 0;
+  }
+  return 1;
+}
+
+/* One burst on all processes; 1: as the law says. The order may be lost to another load of the machine, a missed wait
+ * not. */
+static int try_once(const struct cct_world *world, struct cct_suite *suite, struct cct_executor *x,
+                    const struct cct_job *job, const struct expected *expected, char *why, size_t n) {
+  int64_t rank_ns[64];
+  struct cct_burst burst = {.rank_ns = rank_ns};
+  int64_t verdict = 1;
+  if (world->ops->barrier(world) || suite->ops->step(x, NULL, n_repetitions, &burst))
+    abort();
+  int64_t *ends = gather_ends(world, suite, x, &burst, job->roles[0].program->n_ops);
+  if (ends)
+    verdict = !waits_for_all(job, expected, ends, why, n) ? -1
+              : suite->has_hostwork                       ? 1
+                                                          : keeps_order(suite, job, expected, ends, why, n);
+  free(ends);
+  if (world->ops->bcast(world, &verdict, sizeof verdict, 0))
+    abort();
+  return (int)verdict;
+}
+
+static void one_job(const struct cct_world *world, struct cct_suite *suite, struct cct_backend *backend, int seed) {
+  unsigned allow = suite->is_exact       ? CCT_RANDOM_HOSTWORK | CCT_RANDOM_ONE_WAY
+                   : suite->has_hostwork ? CCT_RANDOM_HOSTWORK
+                                         : 0;
+  struct cct_job *job = cct_random_job((uint64_t)seed, suite->ranks, suite->n_entries, suite->unit_ns, allow);
+  struct expected expected;
+  struct cct_executor *x;
+  struct cct_wrong wrong;
+  char why[400] = "";
+  int verdict = 0;
+  expect(suite, job, &expected);
+  if (expected.end < 0 || suite->ops->load(backend, job, &x))
+    abort();
+  for (int i = 0; !verdict && i < suite->n_tries; i++)
+    verdict = try_once(world, suite, x, job, &expected, why, sizeof why);
+  if (suite->ops->verify(x, &wrong))
+    abort();
+  int64_t n_wrong = wrong.wrong;
+  if (world->ops->allreduce_i64(world, &n_wrong, 1, CCT_REDUCE_SUM))
+    abort();
+  if (!world->rank && (verdict != 1 || n_wrong)) {
+    suite->n_failed++;
+    printf("%s, %d ranks, seed %d: %s; %lld wrong elements %s\n", suite->ops->name, suite->ranks, seed, why,
+           (long long)n_wrong, wrong.first);
+  }
+  suite->ops->unload(x);
+  forget(&expected, suite->ranks);
+  cct_job_free(job);
+}
+
+void cct_conformance_order(const struct cct_world *world, void *argument) {
+  struct cct_suite *suite = argument;
+  struct cct_backend *backend;
+  if (suite->ops->open(world, &suite->options, &backend))
+    abort();
+  for (int i = 0; i < suite->n_seeds; i++)
+    one_job(world, suite, backend, suite->first_seed + i);
+  suite->ops->close(backend);
+}

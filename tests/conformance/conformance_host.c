@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The host backend against the suite, its ranks as threads of one process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "conformance/conformance.h"
+#include "fakes/world_threads.h"
+
+extern const struct cct_backend_ops cct_backend_host;
+
+static void order_of(int ranks, int n_seeds, int has_hostwork) {
+  struct cct_suite suite = {.ops = &cct_backend_host,
+                            .options = {.has_multicast = 1, .scale = 1, .deadline_ns = 20000000000},
+                            .ranks = ranks,
+                            .first_seed = 100 * ranks,
+                            .n_seeds = n_seeds,
+                            .n_entries = 14,
+                            .n_tries = 8,
+                            .has_hostwork = has_hostwork,
+                            .unit_ns = 1000000};
+  assert_int_equal(cct_world_threads(ranks, cct_conformance_order, &suite), 0);
+  assert_int_equal(suite.n_failed, 0);
+}
+
+static void one_rank(void **state) {
+  (void)state;
+  order_of(1, 8, 0);
+}
+
+static void two_ranks(void **state) {
+  (void)state;
+  order_of(2, 6, 0);
+}
+
+static void three_ranks(void **state) {
+  (void)state;
+  order_of(3, 4, 0);
+}
+
+static void computing_hosts(void **state) {
+  (void)state;
+  order_of(1, 4, 1);
+  order_of(2, 4, 1);
+}
+
+static void four_ranks(void **state) {
+  (void)state;
+  order_of(4, 4, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks),
+                                     cmocka_unit_test(three_ranks), cmocka_unit_test(four_ranks),
+                                     cmocka_unit_test(computing_hosts)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
