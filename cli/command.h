@@ -10,6 +10,7 @@
 
 /* X(name, option bit, arguments, summary) */
 #define CCT_COMMANDS(X)                                                                                                \
+  X(plan, CCT_PLAN, "", "rank layouts by what confidential computing costs them")                                      \
   X(report, CCT_REPORT, "RUN...", "pairs, figures, pages")                                                                \
   X(version, CCT_VERSION_COMMAND, "", "what this build has")
 
