@@ -41,6 +41,13 @@ static enum cct_status check_request(const struct cct_options *options, int n_ar
   return CCT_OK;
 }
 
+static const char *sweep_value(const struct sweep *sweep, int index) {
+  const char *at = sweep->values;
+  while (at && index--)
+    at += strlen(at) + 1;
+  return at;
+}
+
 static enum cct_status read_sweep(const struct cct_options *options, struct sweep *sweep) {
   const char *text = options->v[CCT_OPT_SWEEP].s, *equals = text ? strchr(text, '=') : NULL;
   char name[64];
@@ -61,14 +68,14 @@ static enum cct_status read_sweep(const struct cct_options *options, struct swee
     *at = '\0';
     sweep->n++;
   }
-  return CCT_OK;
-}
-
-static const char *sweep_value(const struct sweep *sweep, int index) {
-  const char *at = sweep->values;
-  while (at && index--)
-    at += strlen(at) + 1;
-  return at;
+  struct cct_options trial; /* every value is judged before the first is planned */
+  enum cct_status status = cct_options_copy(options, &trial);
+  if (status)
+    return status;
+  for (int i = 0; !status && i < sweep->n; i++)
+    status = cct_option_set(&trial, sweep->id, sweep_value(sweep, i), "--sweep");
+  cct_options_free(&trial);
+  return status;
 }
 
 /* ---- text ---- */

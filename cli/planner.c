@@ -379,9 +379,6 @@ static enum cct_status check_domain(const struct cct_planner *planner, const str
                     "%lld ranks: profile %s has an NVLink domain of %d GPUs and no costs of a network between "
                     "domains (net)",
                     (long long)most, profile->name, profile->platform.gpus);
-  if (most > profile->platform.partition)
-    cct_warn("%lld ranks: the costs of profile %s were found on guests of %d GPU%s", (long long)most, profile->name,
-             profile->platform.partition, profile->platform.partition == 1 ? "" : "s");
   return CCT_OK;
 }
 
@@ -425,10 +422,10 @@ int cct_plan_advice(const struct cct_options *cell, const struct cct_plan_row *r
   for (int i = 1; i < n && rows[i].fits; i++)
     if (rows[i].tokens / rows[i].clear_ns > clear->tokens / clear->clear_ns)
       clear = &rows[i];
-  /* a wave of requests is compared by the time of one token, so differing token counts do not matter */
+  /* compared by the time of one token; a decode step's batch is each replica's, so there more replicas do more work */
   double best_worst = best->hi_ns / best->tokens, clear_best = clear->lo_ns / clear->tokens;
   double cost = best->confidential_ns - best->clear_ns;
-  if (clear != best && best_worst < clear_best)
+  if (cct_cell_workload(cell) != CCT_WORKLOAD_DECODE && clear != best && best_worst < clear_best)
     snprintf(text, size, "%s is the fastest in the clear, but under confidential computing %s makes %.1f %% more.",
              clear->text, best->text,
              100 * (clear->confidential_ns / clear->tokens * best->tokens / best->confidential_ns - 1));
@@ -437,7 +434,8 @@ int cct_plan_advice(const struct cct_options *cell, const struct cct_plan_row *r
     snprintf(text, size,
              "submissions make %.0f %% of the %.1f %% that %s pays: --graph full leaves one of them a step.",
              100 * best->share_ns[CCT_BOUNDARY_CHANNEL] / cost, cct_per_cent(cost, best->clear_ns), best->text);
-  else if (n > 1 && rows[1].fits && best_worst < rows[1].lo_ns / rows[1].tokens)
+  else if (cct_cell_workload(cell) != CCT_WORKLOAD_DECODE && n > 1 && rows[1].fits &&
+           best_worst < rows[1].lo_ns / rows[1].tokens)
     snprintf(text, size, "%s makes at least %.1f %% more than any other layout, within the bounds of the profile.",
              best->text, 100 * (rows[1].lo_ns / rows[1].tokens / best_worst - 1));
   else
