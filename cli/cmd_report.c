@@ -40,7 +40,7 @@ enum cct_status cct_cmd_report(const struct cct_options *options, const char *co
     return cct_fail(CCT_USAGE, "report: no run directory given; cctax report RUN... -o DIR");
   enum cct_status status = cct_runs_load(args, n_args, &runs);
   if (!status)
-    status = cct_report_make(&runs, options->v[CCT_OPT_ALLOW].s, &report);
+    status = cct_report_make(&runs, options->v[CCT_OPT_ALLOW].s, options->v[CCT_OPT_PROFILE_FILE].s, &report);
   if (!status && directory)
     status = cct_report_write(&report, directory);
   if (!status)

@@ -7,10 +7,9 @@
 #include "base/status.h"
 #include "report/report.h"
 
-/* Fills the attribution of every result, or why it has none. A cell that sim cannot play costs no error. */
-enum cct_status cct_attribute(struct cct_report *report) CCT_CHECKED;
-
-/* "command_channel", ... */
-const char *cct_share_name(enum cct_boundary boundary);
+/* Fills the attribution of every result, or why it has none; a cell that sim cannot play is no error. An emulated arm
+ * is played by its own profile, any other by `profile` (NULL: none given); the clear machine is `profile`, else what
+ * sim played, else the emulated one. Also fills the cells' tokens. */
+enum cct_status cct_attribute(struct cct_report *report, const char *profile) CCT_CHECKED;
 
 #endif

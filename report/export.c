@@ -8,7 +8,6 @@
 #include "report/report.h"
 #include "report/verdict.h"
 
-/* A member of a JSON row; also a column of report.csv, in this order. */
 static double median_of(const struct cct_report_cell *cell, double centre) {
   return exp(strcmp(cell->metric.better, "higher") ? centre : -centre);
 }
@@ -27,7 +26,7 @@ static void set_parameters(const struct cct_report_cell *cell, struct cct_json *
 static void set_attribution(const struct cct_attribution *attribution, struct cct_json *row) {
   struct cct_json *share = cct_json_new_object(), *off = cct_json_new_object();
   for (int k = 0; k < CCT_BOUNDARY_COUNT; k++) {
-    const char *name = cct_share_name((enum cct_boundary)k);
+    const char *name = cct_boundary_name((enum cct_boundary)k);
     cct_json_set_f64(share, name, attribution->is_known ? attribution->share[k] : NAN);
     cct_json_set_f64(off, name, attribution->is_known ? attribution->off[k] : NAN);
   }
@@ -220,10 +219,6 @@ enum cct_status cct_report_to_csv(const struct cct_report *report, struct cct_te
 
 /* ---- the table of a terminal ---- */
 
-static void number_text(double value, const char *unit, char out[48]) {
-  snprintf(out, 48, isfinite(value) ? "%.4g %s" : "-", value, unit);
-}
-
 void cct_report_to_table(const struct cct_report *report, struct cct_text *text) {
   int width = 4, arm_width = 3;
   for (int c = 0; c < report->n_cells; c++)
@@ -237,8 +232,8 @@ void cct_report_to_table(const struct cct_report *report, struct cct_text *text)
     const struct cct_report_cell *cell = &report->cells[result->cell];
     const struct cct_comparison *c = &result->comparison;
     char baseline[48], median[48], effect[96], loss[32] = "-";
-    number_text(median_of(cell, c->centre[0]), cell->metric.unit, baseline);
-    number_text(median_of(cell, c->centre[1]), cell->metric.unit, median);
+    cct_value_text(median_of(cell, c->centre[0]), cell->metric.unit, baseline);
+    cct_value_text(median_of(cell, c->centre[1]), cell->metric.unit, median);
     if (isfinite(c->effect))
       cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, loss);
     cct_text_add(text, "%-*s  %-*s  %12s  %12s  %-26s  %10s  %-8s %s\n", width, cell->title, arm_width,

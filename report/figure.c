@@ -13,9 +13,11 @@
 #include "base/log.h"
 #include "report/assets.h"
 
-void cct_figure_title(struct cct_figure *figure, const char *title, const char *subtitle, const char *label) {
-  cct_figure_field(figure, title, 80, "\t");
-  cct_figure_field(figure, subtitle, 110, "\t");
+void cct_figure_title(struct cct_figure *figure, const char *title, const char *subtitle, const char *note,
+                      const char *label) {
+  cct_figure_field(figure, title, 60, "\t");
+  cct_figure_field(figure, subtitle, 60, "\t");
+  cct_figure_field(figure, note, 60, "\t");
   cct_figure_field(figure, label, 40, "\n");
 }
 
@@ -144,7 +146,7 @@ static enum cct_status run_gnuplot(const char *name, const char *directory) {
 }
 
 enum cct_status cct_figure_draw(struct cct_figure *figure, const char *directory) {
-  if (figure->data.is_failed || figure->numbers.is_failed || figure->alt.is_failed)
+  if (figure->data.is_failed || figure->numbers.is_failed || figure->alt.is_failed || figure->caption.is_failed)
     return cct_fail(CCT_NOMEM, "%s: out of memory", figure->name);
   enum cct_status status = write_in(directory, figure->name, ".dat", figure->data.s);
   if (!status)
@@ -159,6 +161,7 @@ enum cct_status cct_figure_draw(struct cct_figure *figure, const char *directory
 
 void cct_figure_free(struct cct_figure *figure) {
   cct_text_free(&figure->alt);
+  cct_text_free(&figure->caption);
   cct_text_free(&figure->data);
   cct_text_free(&figure->numbers);
 }

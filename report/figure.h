@@ -8,18 +8,20 @@
 #include "base/text.h"
 
 struct cct_figure {
-  char name[48];           /* of its files: letters, digits and hyphens; made here, never taken from a run */
+  char name[48];           /* of its files: letters, digits and underscores; made here, never taken from a run */
   const char *body;        /* the script's asset, without the prologue */
   char heading[96];        /* the question it answers, for the page */
-  struct cct_text alt;     /* what it shows, in words */
+  struct cct_text alt;     /* what it shows, in words, for who does not see it */
+  struct cct_text caption; /* how to read it, for everybody */
   struct cct_text data;    /* NAME.dat: datasets 0 title, 1 names of series, 2.. rows; tab-separated */
   struct cct_text numbers; /* the prologue: gnuplot assignments of numbers */
   int width, height, narrow_width, narrow_height; /* pixels */
   int is_drawn;
 };
 
-/* Opens dataset 0: title, subtitle, label. */
-void cct_figure_title(struct cct_figure *figure, const char *title, const char *subtitle, const char *label);
+/* Opens dataset 0: title, what is compared, how it is measured, label. */
+void cct_figure_title(struct cct_figure *figure, const char *title, const char *subtitle, const char *note,
+                      const char *label);
 /* Opens a further dataset. */
 void cct_figure_next(struct cct_figure *figure);
 /* A text as one field, followed by `after` ("\t" or "\n"): no quotes, backslashes or control characters survive; longer

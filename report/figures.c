@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "report/assets.h"
+#include "report/figure_parts.h"
 #include "report/verdict.h"
 
 const char *cct_report_label(const struct cct_report *report) {
@@ -30,8 +31,8 @@ const struct cct_figure *cct_figures_find(const struct cct_figures *figures, con
   return NULL;
 }
 
-static struct cct_figure *new_figure(struct cct_figures *figures, const char *name, const char *heading,
-                                     const char *body) {
+struct cct_figure *cct_figures_add(struct cct_figures *figures, const char *name, const char *heading,
+                                   const char *body) {
   struct cct_figure *figure = &figures->items[figures->n++];
   snprintf(figure->name, sizeof figure->name, "%s", name);
   snprintf(figure->heading, sizeof figure->heading, "%s", heading);
@@ -40,14 +41,14 @@ static struct cct_figure *new_figure(struct cct_figures *figures, const char *na
 }
 
 /* "A against B", or the baseline alone where there are several arms. */
-static void arms_text(const struct cct_report *report, char *out, size_t size) {
+void cct_arms_text(const struct cct_report *report, char *out, size_t size) {
   if (report->n_arms == 2)
     snprintf(out, size, "%s against %s", report->arms[1], report->arms[0]);
   else
     snprintf(out, size, "%d arms against %s", report->n_arms - 1, report->arms[0]);
 }
 
-static void put_names(const struct cct_report *report, struct cct_figure *figure) {
+void cct_figure_arms(const struct cct_report *report, struct cct_figure *figure) {
   cct_figure_next(figure);
   for (int arm = 1; arm < report->n_arms; arm++) {
     cct_text_add(&figure->data, "%d\t", arm);
@@ -57,28 +58,24 @@ static void put_names(const struct cct_report *report, struct cct_figure *figure
 
 /* ---- overhead by cell ---- */
 
-struct row {
-  int cell;
-  double largest;
-};
-
 static int by_largest(const void *left, const void *right) {
-  double a = ((const struct row *)left)->largest, b = ((const struct row *)right)->largest;
-  return a < b ? 1 : a > b ? -1 : ((const struct row *)left)->cell - ((const struct row *)right)->cell;
+  const struct cct_ranked *a = left, *b = right;
+  return a->largest < b->largest ? 1 : a->largest > b->largest ? -1 : a->cell - b->cell;
 }
 
-/* Primary cells with at least one comparison, the costliest first. Returns their number; the caller frees. */
-static int rank_cells(const struct cct_report *report, struct row **rows_out) {
-  struct row *rows = calloc((size_t)report->n_cells, sizeof *rows);
+int cct_rank_cells(const struct cct_report *report, struct cct_ranked **rows_out) {
+  struct cct_ranked *rows = calloc((size_t)report->n_cells, sizeof *rows);
   int n = 0;
   for (int r = 0; rows && r < report->n_results; r++) {
     const struct cct_result *result = &report->results[r];
-    if (result->verdict == CCT_VERDICT_REFUSED || !report->cells[result->cell].is_primary)
+    const struct cct_report_cell *cell = &report->cells[result->cell];
+    /* Collectives and probes have the figure by size; beside steps they would rule the scale. */
+    if (result->verdict == CCT_VERDICT_REFUSED || !cell->is_primary || (report->has_steps && !cell->model))
       continue;
     if (n && rows[n - 1].cell == result->cell)
       rows[n - 1].largest = fmax(rows[n - 1].largest, result->comparison.effect);
     else
-      rows[n++] = (struct row){result->cell, result->comparison.effect};
+      rows[n++] = (struct cct_ranked){result->cell, result->comparison.effect};
   }
   if (rows)
     qsort(rows, (size_t)n, sizeof *rows, by_largest);
@@ -87,22 +84,21 @@ static int rank_cells(const struct cct_report *report, struct row **rows_out) {
 }
 
 static enum cct_status overhead(const struct cct_report *report, struct cct_figures *figures) {
-  struct row *rows;
-  int n = rank_cells(report, &rows), shown = n < CCT_FIGURE_ROWS ? n : CCT_FIGURE_ROWS, labels = 0;
+  struct cct_ranked *rows;
+  int n = cct_rank_cells(report, &rows), shown = n < CCT_FIGURE_ROWS ? n : CCT_FIGURE_ROWS, labels = 0;
   if (!rows)
     return cct_fail(CCT_NOMEM, "out of memory: %d cells", report->n_cells);
   if (!n) {
     free(rows);
     return CCT_OK;
   }
-  char arms[256], subtitle[400], effect[96];
+  char arms[256], effect[96];
   double lo = 0, hi = 0;
-  arms_text(report, arms, sizeof arms);
-  snprintf(subtitle, sizeof subtitle, "%s; ratio of medians, 95 %% interval", arms);
-  struct cct_figure *figure = new_figure(figures, "overhead", "What does each cell lose?", cct_asset_overhead_gp);
-  cct_figure_title(figure, shown < n ? "Time added, the costliest cells" : "Time added, by cell", subtitle,
-                   cct_report_label(report));
-  put_names(report, figure);
+  cct_arms_text(report, arms, sizeof arms);
+  struct cct_figure *figure = cct_figures_add(figures, "overhead", "What does each cell lose?", cct_asset_overhead_gp);
+  cct_figure_title(figure, shown < n ? "Time added, the costliest cells" : "Time added, by cell", arms,
+                   "ratio of medians, 95 % interval", cct_report_label(report));
+  cct_figure_arms(report, figure);
   cct_figure_next(figure);
   cct_text_add(&figure->data, "# row\tarm\ttime_pct\tlo_pct\thi_pct\tcell\ttext\n");
   cct_text_add(&figure->alt, "Dot plot of the time added, with 95 %% intervals, %s. ", arms);
@@ -126,22 +122,31 @@ static enum cct_status overhead(const struct cct_report *report, struct cct_figu
       if (i < 5)
         cct_text_add(&figure->alt, "%s: %s. ", title, cct_effect_text(c, effect));
     }
+  cct_text_add(&figure->caption,
+               "The costliest first. A line is the 95 %% interval; where it crosses 0 the arms are not told "
+               "apart. ");
   if (shown < n)
-    cct_text_add(&figure->alt, "%d further cells are in the table and in report.csv. ", n - shown);
+    cct_text_add(&figure->caption, "%d further cells are in the table and in report.csv. ", n - shown);
   double range = hi - lo > 1e-3 ? hi - lo : 1;
   cct_text_add(&figure->numbers, "ROWS = %d; LABELS = %d; ARMS = %d; LO = %.6g; HI = %.6g", shown, labels,
                report->n_arms - 1, lo < 0 ? lo - 0.06 * range : 0, hi + (report->n_arms == 2 ? 0.16 : 0.06) * range);
   figure->width = 860;
-  figure->height = 62 + 66 + shown * 26;
+  figure->height = 64 + 66 + shown * 26;
   figure->narrow_width = 380;
-  figure->narrow_height = 84 + 66 + shown * 44;
+  figure->narrow_height = 100 + 66 + shown * 44;
   free(rows);
   return CCT_OK;
 }
 
 enum cct_status cct_figures_make(const struct cct_report *report, struct cct_figures *figures_out) {
+  static enum cct_status (*const makers[])(const struct cct_report *, struct cct_figures *) = {
+      overhead,           cct_figure_size,      cct_figure_shares, cct_figure_sweeps,
+      cct_figure_layouts, cct_figure_published, cct_figure_noise,
+  };
   struct cct_figures figures = {0};
-  enum cct_status status = overhead(report, &figures);
+  enum cct_status status = CCT_OK;
+  for (size_t i = 0; !status && i < sizeof makers / sizeof *makers; i++)
+    status = makers[i](report, &figures);
   if (status)
     cct_figures_free(&figures);
   else

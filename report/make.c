@@ -102,6 +102,15 @@ static int same_blocks(const struct cct_series *a, const struct cct_series *b) {
   return is_same;
 }
 
+/* Steps of a model are what a user pays for; collectives and probes explain them. The mean is over steps where there
+ * are any. */
+static int has_steps(const struct cct_report *report) {
+  for (int c = 0; c < report->n_cells; c++)
+    if (report->cells[c].model)
+      return 1;
+  return 0;
+}
+
 static enum cct_status mean_over_cells(struct cct_report *report, int arm, struct cct_arm_summary *summary) {
   struct cct_unit *sum[2] = {NULL, NULL};
   const struct cct_series *first[2] = {NULL, NULL};
@@ -109,7 +118,8 @@ static enum cct_status mean_over_cells(struct cct_report *report, int arm, struc
   for (int r = 0; r < report->n_results; r++) {
     const struct cct_result *result = &report->results[r];
     const struct cct_report_cell *cell = &report->cells[result->cell];
-    if (result->arm != arm || result->verdict == CCT_VERDICT_REFUSED || !cell->is_primary)
+    if (result->arm != arm || result->verdict == CCT_VERDICT_REFUSED || !cell->is_primary ||
+        (report->has_steps && !cell->model))
       continue;
     const struct cct_series *series[2] = {&cell->arms[0], &cell->arms[arm]};
     for (int k = 0; k < 2 && !first[0]; k++) {
@@ -153,7 +163,8 @@ static void count(struct cct_report *report) {
     }
 }
 
-enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow, struct cct_report *report_out) {
+enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow, const char *profile,
+                                struct cct_report *report_out) {
   struct cct_report report = {.runs = runs};
   enum cct_status status = runs->n_blocks ? cct_gate_check(runs, allow, &report.gate)
                                           : cct_fail(CCT_USAGE, "no block to report; name run directories");
@@ -169,10 +180,11 @@ enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow, 
   for (int c = 0; !status && c < report.n_cells; c++)
     for (int a = 1; !status && a < report.n_arms; a++)
       status = compare_pair(&report, c, a, &report.results[report.n_results++]);
+  report.has_steps = has_steps(&report);
   for (int a = 1; !status && a < report.n_arms; a++)
     status = mean_over_cells(&report, a, &report.summary[a]);
   if (!status)
-    status = cct_attribute(&report);
+    status = cct_attribute(&report, profile);
   if (status) {
     cct_report_free(&report);
     return status;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "report/assets.h"
 #include "report/html.h"
+#include "report/page_parts.h"
 #include "report/verdict.h"
 
 static void head(const struct cct_report *report, struct cct_text *html) {
@@ -86,73 +87,21 @@ static enum cct_status put_figure(const struct cct_figure *figure, const char *d
   char path[4096], name[80];
   enum cct_status status = CCT_OK;
   const char *alt = figure->alt.s ? figure->alt.s : figure->heading;
-  cct_text_add(html, "<section id=\"%s\">\n<h2>%s</h2>\n<figure>\n", figure->name, figure->heading);
+  cct_text_add(html, "<figure>\n");
   for (int k = 0; !status && k < 2; k++) {
     snprintf(path, sizeof path, "%s/%s%s.svg", directory, figure->name, forms[k]);
     snprintf(name, sizeof name, "%s%s", figure->name, forms[k]);
     status = cct_svg_inline(path, name, alt, html);
   }
   cct_text_add(html, "<figcaption>");
-  cct_html_text(html, alt);
+  cct_html_text(html, figure->caption.s ? figure->caption.s : "");
   cct_text_add(
       html,
-      "<br>Redraw: <a href=\"figures/%s.dat\">data</a>, <a href=\"figures/%s.gp\">script</a>; as <a "
+      "Redraw: <a href=\"figures/%s.dat\">data</a>, <a href=\"figures/%s.gp\">script</a>; as <a "
       "href=\"figures/%s.png\">PNG</a>, <a href=\"figures/%s.pdf\">PDF</a>, <a href=\"figures/%s.svg\">SVG</a>."
-      "</figcaption>\n</figure>\n</section>\n",
+      "</figcaption>\n</figure>\n",
       figure->name, figure->name, figure->name, figure->name, figure->name);
   return status;
-}
-
-static void cell_text(struct cct_text *html, const char *tag, const char *text) {
-  cct_text_add(html, "<td%s>", tag);
-  cct_html_text(html, text);
-  cct_text_add(html, "</td>");
-}
-
-static void value_cell(struct cct_text *html, const struct cct_report_cell *cell, double centre) {
-  if (isfinite(centre))
-    cct_text_add(html, "<td>%.4g ", exp(strcmp(cell->metric.better, "higher") ? centre : -centre));
-  else
-    cct_text_add(html, "<td>- ");
-  cct_html_text(html, cell->metric.unit);
-  cct_text_add(html, "</td>");
-}
-
-static void numbers(const struct cct_report *report, struct cct_text *html) {
-  cct_text_add(
-      html,
-      "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">The same rows are in <a "
-      "href=\"report.csv\">report.csv</a> and <a href=\"report.json\">report.json</a>. ~ means: not told "
-      "apart at 95 %%.</p>\n<details%s><summary>%d comparison%s</summary>\n<div class=\"scroll\" tabindex=\"0\">"
-      "<table>\n<tr><th>cell</th><th class=\"text\">arm</th><th>baseline</th><th>median</th><th>time</th>"
-      "<th>throughput</th><th>smallest visible</th><th>verdict</th><th class=\"text\">label</th><th "
-      "class=\"text\">remark</th></tr>\n",
-      report->n_results <= CCT_FIGURE_ROWS ? " open" : "", report->n_results, report->n_results == 1 ? "" : "s");
-  for (int r = 0; r < report->n_results; r++) {
-    const struct cct_result *result = &report->results[r];
-    const struct cct_report_cell *cell = &report->cells[result->cell];
-    const struct cct_comparison *c = &result->comparison;
-    char effect[96], loss[32] = "-", visible[32] = "-";
-    if (isfinite(c->effect))
-      cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, loss);
-    if (isfinite(result->smallest_visible))
-      snprintf(visible, sizeof visible, "%.2g %%", cct_time_overhead_pct(result->smallest_visible));
-    cct_text_add(html, "<tr>");
-    cell_text(html, "", cell->title);
-    cell_text(html, " class=\"text\"", report->arms[result->arm]);
-    value_cell(html, cell, c->centre[0]);
-    value_cell(html, cell, c->centre[1]);
-    cell_text(html, "", cct_effect_text(c, effect));
-    cell_text(html, "", loss);
-    cell_text(html, "", visible);
-    cct_text_add(html, "<td class=\"%s\">%s</td>",
-                 result->verdict == CCT_VERDICT_SAME ? "same" : cct_verdict_name(result->verdict),
-                 cct_verdict_name(result->verdict));
-    cell_text(html, " class=\"text\"", result->label);
-    cell_text(html, " class=\"wrap\"", result->reason);
-    cct_text_add(html, "</tr>\n");
-  }
-  cct_text_add(html, "</table></div></details>\n</section>\n");
 }
 
 enum cct_status cct_page_build(const struct cct_report *report, const struct cct_figures *figures,
@@ -161,9 +110,23 @@ enum cct_status cct_page_build(const struct cct_report *report, const struct cct
   head(report, html);
   stamps(report, html);
   verdict(report, html);
-  for (int i = 0; !status && i < figures->n; i++)
-    status = put_figure(&figures->items[i], figures_directory, html);
-  numbers(report, html);
+  for (int i = 0; !status && i < figures->n; i++) {
+    const struct cct_figure *figure = &figures->items[i];
+    cct_text_add(html, "<section id=\"%s\">\n<h2>%s</h2>\n", figure->name, figure->heading);
+    status = put_figure(figure, figures_directory, html);
+    if (!status && !strcmp(figure->name, "published"))
+      status = cct_page_contradictions(html);
+    if (!status && !strcmp(figure->name, "noise"))
+      cct_page_noise(report, html);
+    cct_text_add(html, "</section>\n");
+  }
+  if (!cct_figures_find(figures, "noise")) {
+    cct_text_add(html, "<section id=\"noise\">\n<h2>How steady was the machine?</h2>\n");
+    cct_page_noise(report, html);
+    cct_text_add(html, "</section>\n");
+  }
+  cct_page_numbers(report, html);
+  cct_page_provenance(report, html);
   cct_text_add(html,
                "<footer>cctax %s. Overhead in both forms: time added over the baseline, throughput lost of it. Method: "
                "docs/statistics.md. This page loads nothing and runs nothing.</footer>\n</body>\n</html>\n",

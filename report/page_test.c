@@ -74,7 +74,7 @@ static void nothing_becomes_a_command(void **state) {
   struct cct_report report = {0};
   const char *const directories[] = {run};
   assert_int_equal(cct_runs_load(directories, 1, &runs), CCT_OK);
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(report.n_results, n_hostile);
   assert_int_equal(cct_report_write(&report, out), CCT_OK);
   static const char *const made[] = {"index.html",
@@ -117,7 +117,7 @@ static void output_that_cannot_be_made(void **state) {
   snprintf(run, sizeof run, "%s/run", folder);
   const char *const directories[] = {run};
   assert_int_equal(cct_runs_load(directories, 1, &runs), CCT_OK);
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(cct_report_write(&report, "/nonexistent/deep/out"), CCT_IO);
   assert_int_equal(cct_report_write(&report, "/dev/null"), CCT_IO);
   cct_report_free(&report);

@@ -252,16 +252,24 @@ static enum cct_status finish_series(struct cct_series *series) {
 
 /* ---- titles ---- */
 
-static int varies(const struct cct_report *report, const char *key) {
+static int same_text(const char *a, const char *b) {
+  return a == b || (a && b && !strcmp(a, b));
+}
+
+/* Whether cells of one workload differ in this parameter: only then it says something in their titles. */
+static int varies(const struct cct_report *report, const char *key, const char *workload) {
   struct cct_text first = {0}, other = {0};
-  int found = 0;
+  int found = 0, seen = 0;
   for (int c = 0; c < report->n_cells && !found; c++) {
+    if (!same_text(report->cells[c].workload, workload))
+      continue;
     const struct cct_json *value = cct_json_member(report->cells[c].parameters, key);
-    struct cct_text *text = c ? &other : &first;
+    struct cct_text *text = seen ? &other : &first;
     text->length = 0;
     if (!value || cct_json_canonical(value, text) != CCT_OK)
       cct_text_append(text, "-", 1);
-    found = c && first.s && other.s && strcmp(first.s, other.s) != 0;
+    found = seen && first.s && other.s && strcmp(first.s, other.s) != 0;
+    seen = 1;
   }
   cct_text_free(&first);
   cct_text_free(&other);
@@ -286,39 +294,55 @@ static void add_word(struct cct_report_cell *cell, const char *key, const struct
       *p = ' '; /* a title is one line wherever it stands */
 }
 
-static void make_titles(struct cct_report *report) {
-  static const char *const leading[] = {"workload", "model", "layout"};
-  char keys[64][40];
-  int n_keys = 0;
+enum {
+  MAX_KEYS = 64
+};
+
+/* The keys that any cell has, in the order of their appearance, but those that lead every title. */
+static int list_keys(const struct cct_report *report, char keys[MAX_KEYS][40]) {
+  int n = 0;
   for (int c = 0; c < report->n_cells; c++) {
     void *iterator = NULL;
     const char *key;
     const struct cct_json *value;
     while (cct_json_next(report->cells[c].parameters, &iterator, &key, &value)) {
       int k = 0;
-      while (k < n_keys && strcmp(keys[k], key))
+      while (k < n && strcmp(keys[k], key))
         k++;
-      if (k == n_keys && n_keys < 64 && strlen(key) < sizeof *keys)
-        snprintf(keys[n_keys++], sizeof *keys, "%s", key);
+      if (k == n && n < MAX_KEYS && strlen(key) < 40 && strcmp(key, "workload") && strcmp(key, "model") &&
+          strcmp(key, "layout"))
+        snprintf(keys[n++], 40, "%s", key);
     }
   }
-  int shown[64];
-  for (int k = 0; k < n_keys; k++) {
-    int is_leading = !strcmp(keys[k], leading[0]) || !strcmp(keys[k], leading[1]) || !strcmp(keys[k], leading[2]);
-    shown[k] = !is_leading && varies(report, keys[k]);
+  return n;
+}
+
+static void add_leading(struct cct_report_cell *cell) {
+  static const char *const leading[] = {"workload", "model", "layout"};
+  for (int k = 0; k < 3; k++) {
+    const struct cct_json *value = cct_json_member(cell->parameters, leading[k]);
+    if (value)
+      add_word(cell, "", value);
   }
+}
+
+static void make_titles(struct cct_report *report) {
+  char keys[MAX_KEYS][40];
+  int n_keys = list_keys(report, keys), shown[MAX_KEYS];
   for (int c = 0; c < report->n_cells; c++) {
     struct cct_report_cell *cell = &report->cells[c];
-    for (int k = 0; k < 3; k++) {
-      const struct cct_json *value = cct_json_member(cell->parameters, leading[k]);
-      if (value)
-        add_word(cell, "", value);
-    }
+    /* Cells come in runs of one workload; what varies within it is looked up once a run. */
+    if (c == 0 || !same_text(report->cells[c - 1].workload, cell->workload))
+      for (int k = 0; k < n_keys; k++)
+        shown[k] = varies(report, keys[k], cell->workload);
+    add_leading(cell);
     for (int k = 0; k < n_keys; k++) {
       const struct cct_json *value = shown[k] ? cct_json_member(cell->parameters, keys[k]) : NULL;
       if (value)
         add_word(cell, keys[k], value);
     }
+    if (!*cell->title)
+      snprintf(cell->title, sizeof cell->title, "%.150s", cell->key);
     if (!cell->is_primary) {
       size_t length = strlen(cell->title);
       snprintf(cell->title + length, sizeof cell->title - length, ", %s", cell->metric.name);
@@ -330,14 +354,19 @@ enum cct_status cct_pair_cells(const struct cct_runs *runs, struct cct_report *r
   struct cct_text key = {0};
   struct work work = {0};
   struct place *places = calloc((size_t)runs->n_blocks, sizeof *places);
-  if (!places)
+  report->arm_of = calloc((size_t)runs->n_blocks, sizeof *report->arm_of);
+  if (!places || !report->arm_of) {
+    free(places);
     return cct_fail(CCT_NOMEM, "out of memory: %d blocks", runs->n_blocks);
+  }
   snprintf(report->factor, sizeof report->factor, "%s", runs->blocks[0]->head.factor);
   enum cct_status status = list_arms(runs, report, places);
   if (!status && report->n_arms > 1)
     put_baseline_first(report, places, runs->n_blocks);
   else if (!status)
     status = split_null(runs, report, places);
+  for (int b = 0; b < runs->n_blocks; b++)
+    report->arm_of[b] = places[b].arm;
   for (int b = 0; !status && b < runs->n_blocks; b++)
     status = add_cells(report, runs, b, &places[b], &key, &work);
   for (int c = 0; !status && c < report->n_cells; c++)
@@ -364,4 +393,5 @@ void cct_pair_free(struct cct_report *report) {
     cct_json_free(cell->parameters);
   }
   free(report->cells);
+  free(report->arm_of);
 }

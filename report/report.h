@@ -33,6 +33,7 @@ struct cct_report_cell {
   const char *workload, *model, *layout; /* borrowed from parameters; NULL where it has none */
   char title[160];                       /* what tells it from the report's other cells */
   struct cct_metric metric;
+  int64_t tokens;          /* of one step of all ranks; 0: not known */
   int is_primary;          /* the first metric of its CELL: the geometric mean and the figures take only these */
   struct cct_series *arms; /* owned: n_arms of them */
 };
@@ -75,9 +76,10 @@ struct cct_report {
   struct cct_gate gate;
   char factor[32];
   char arms[CCT_MAX_ARMS][112];
-  int n_arms;  /* arm 0 is the baseline */
-  int is_null; /* two arms of one condition: what differs is noise */
-  int n_layouts;
+  int n_arms;    /* arm 0 is the baseline */
+  int *arm_of;   /* owned: the arm of each block */
+  int is_null;   /* two arms of one condition: what differs is noise */
+  int has_steps; /* some cell is a step of a model; the geometric mean is then over those alone */
   struct cct_report_cell *cells;
   int n_cells;
   struct cct_result *results;
@@ -87,8 +89,9 @@ struct cct_report {
   struct cct_arm_summary summary[CCT_MAX_ARMS];
 };
 
-/* The gate, the pairing, the intervals and the verdicts. `allow` as for cct_gate_check. */
-enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow,
+/* The gate, the pairing, the intervals, the verdicts and the attribution. `allow` as for cct_gate_check; `profile` as
+ * for cct_attribute. */
+enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow, const char *profile,
                                 struct cct_report *report_out) CCT_CHECKED;
 /* 1 if a cell failed, or its samples cannot be used: exit code 1. A cell in one arm only is no failure. */
 int cct_report_has_failures(const struct cct_report *report);

@@ -60,7 +60,7 @@ static void two_arms(int boots, const char *key) {
 static void seventeen_per_cent_in_one_boot(void **state) {
   (void)state;
   two_arms(0, KEY);
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(report.n_results, 1);
   const struct cct_result *result = &report.results[0];
   assert_int_equal(result->comparison.design, CCT_DESIGN_ROUNDS);
@@ -75,7 +75,7 @@ static void seventeen_per_cent_in_one_boot(void **state) {
 static void seventeen_per_cent_over_boots(void **state) {
   (void)state;
   two_arms(3, KEY);
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(report.results[0].comparison.design, CCT_DESIGN_BOOTS);
   near(report.results[0].comparison.df, 4, 0);
   near(cct_time_overhead_pct(report.results[0].comparison.effect), 17, 1.5);
@@ -87,7 +87,7 @@ static void higher_is_better_turns_the_sign(void **state) {
   two_arms(0, KEY);
   for (int b = 0; b < runs.n_blocks; b++)
     snprintf(runs.blocks[b]->cells[0].metrics[0].metric.better, 8, "higher");
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(report.results[0].verdict, CCT_VERDICT_FASTER); /* 17 % more tokens a second */
   near(cct_throughput_loss_pct(report.results[0].comparison.effect), -17, 0.5);
 }
@@ -156,7 +156,7 @@ static void bad_samples_are_refused_by_name(void **state) {
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     two_arms(0, KEY);
     spoil(runs.blocks[3], rows[k].fault);
-    assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+    assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
     assert_int_equal(report.results[0].verdict, CCT_VERDICT_REFUSED);
     if (!strstr(report.results[0].reason, rows[k].reason))
       fail_msg("'%s' does not say '%s'", report.results[0].reason, rows[k].reason);
@@ -172,7 +172,7 @@ static void equal_samples_are_no_certainty(void **state) {
   two_arms(0, KEY);
   for (int b = 0; b < runs.n_blocks; b++)
     spoil(runs.blocks[b], ALL_EQUAL);
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(report.results[0].verdict, CCT_VERDICT_SAME);
   near(report.results[0].comparison.df, 0, 0);
   assert_non_null(strstr(report.results[0].reason, "equal"));
@@ -187,7 +187,7 @@ static void predicted_is_exact(void **state) {
       fixture_cell(block, KEY, "predicted", values, 2, 2);
       add(block);
     }
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(report.results[0].verdict, CCT_VERDICT_SLOWER);
   near(cct_time_overhead_pct(report.results[0].comparison.effect), 13, 1e-9);
   assert_string_equal(report.results[0].label, "predicted");
@@ -201,7 +201,7 @@ static void one_sample_and_one_block(void **state) {
     spoil(block, ONE_SAMPLE);
     add(block);
   }
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(report.results[0].verdict, CCT_VERDICT_SAME);
   assert_non_null(strstr(report.results[0].reason, "no interval"));
   assert_true(isnan(report.results[0].smallest_visible));
@@ -213,7 +213,7 @@ static void cells_of_one_arm_only(void **state) {
   for (int b = 0; b < runs.n_blocks; b++)
     if (!strcmp(runs.blocks[b]->head.arm, "on"))
       fixture_steps(runs.blocks[b], KEY_2, "measured", 50, 1, 20, (uint64_t)b);
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_int_equal(report.n_results, 2);
   assert_int_equal(report.results[0].verdict, CCT_VERDICT_SLOWER);
   assert_int_equal(report.results[1].verdict, CCT_VERDICT_REFUSED);
@@ -228,7 +228,7 @@ static void one_condition_twice_is_a_null(void **state) {
     fixture_steps(block, KEY, "measured", 100, 0.5, 20, (uint64_t)(40 + round));
     add(block);
   }
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   assert_true(report.is_null);
   assert_string_equal(report.arms[1], "off, turn 2");
   assert_int_equal(report.results[0].comparison.blocks[1], 5);
@@ -244,7 +244,7 @@ static void too_many_arms(void **state) {
     fixture_steps(block, KEY, "measured", 100, 0.5, 3, (uint64_t)arm);
     add(block);
   }
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_USAGE);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_USAGE);
 }
 
 /* ---- parse-back ---- */
@@ -252,7 +252,7 @@ static void too_many_arms(void **state) {
 static void json_reads_back(void **state) {
   (void)state;
   two_arms(0, KEY);
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   struct cct_json *document = NULL, *again = NULL;
   struct cct_text text = {0};
   assert_int_equal(cct_report_to_json(&report, "out/index.html", &document), CCT_OK);
@@ -306,7 +306,7 @@ static void json_reads_back(void **state) {
 static void csv_has_one_width(void **state) {
   (void)state;
   two_arms(0, "{\"layout\":\"tp=8\",\"model\":\"a,\\\"b\\\"\\nc\",\"workload\":\"decode\"}");
-  assert_int_equal(cct_report_make(&runs, NULL, &report), CCT_OK);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
   struct cct_text csv = {0};
   assert_int_equal(cct_report_to_csv(&report, &csv), CCT_OK);
   int columns[2] = {1, 1}, row = 0, is_quoted = 0;

@@ -26,6 +26,28 @@ char *cct_percent_text(double percent, double half_width, char out[32]) {
   return out;
 }
 
+char *cct_value_text(double value, const char *unit, char out[48]) {
+  static const struct {
+    const char *unit;
+    double seconds;
+  } times[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+  if (!isfinite(value)) {
+    snprintf(out, 48, "-");
+    return out;
+  }
+  for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+    if (!strcmp(unit, times[i].unit)) { /* in the largest unit of which there is at least one */
+      double seconds = value * times[i].seconds;
+      size_t k = 0;
+      while (k + 1 < sizeof times / sizeof *times && seconds < 0.99995 * times[k].seconds)
+        k++;
+      snprintf(out, 48, "%.4g %s", seconds / times[k].seconds, times[k].unit);
+      return out;
+    }
+  snprintf(out, 48, "%.4g %.24s", value, unit);
+  return out;
+}
+
 char *cct_effect_text(const struct cct_comparison *c, char out[96]) {
   char middle[32], lo[32], hi[32];
   if (!isfinite(c->effect))
@@ -53,11 +75,44 @@ static const struct cct_result *extreme(const struct cct_report *report, int arm
   const struct cct_result *best = NULL;
   for (int r = 0; r < report->n_results; r++) {
     const struct cct_result *result = &report->results[r];
-    if (result->arm == arm && result->verdict != CCT_VERDICT_REFUSED && report->cells[result->cell].is_primary &&
+    const struct cct_report_cell *cell = &report->cells[result->cell];
+    if (result->arm == arm && result->verdict != CCT_VERDICT_REFUSED && cell->is_primary &&
+        (cell->model || !report->has_steps) &&
         (!best || sign * result->comparison.effect > sign * best->comparison.effect))
       best = result;
   }
   return best;
+}
+
+/* The mean effect of each workload, where there are several. */
+static void by_workload(const struct cct_report *report, int arm, struct cct_text *text) {
+  const char *names[12];
+  double sum[12];
+  int count[12], n = 0;
+  for (int r = 0; r < report->n_results; r++) {
+    const struct cct_result *result = &report->results[r];
+    const struct cct_report_cell *cell = &report->cells[result->cell];
+    if (result->arm != arm || result->verdict == CCT_VERDICT_REFUSED || !cell->is_primary || !cell->workload)
+      continue;
+    int k = 0;
+    while (k < n && strcmp(names[k], cell->workload))
+      k++;
+    if (k == 12)
+      continue;
+    if (k == n) {
+      names[n] = cell->workload;
+      sum[n] = count[n] = 0;
+      n++;
+    }
+    sum[k] += result->comparison.effect;
+    count[k]++;
+  }
+  for (int k = 0; k < n && n > 1; k++) {
+    char percent[32];
+    cct_text_add(text, "%s%s %s over %d cell%s%s", k ? "" : "By workload: ", names[k],
+                 cct_percent_text(cct_time_overhead_pct(sum[k] / count[k]), NAN, percent), count[k],
+                 count[k] == 1 ? "" : "s", k + 1 < n ? ", " : ". ");
+  }
 }
 
 static void how_much(const struct cct_report *report, int arm, struct cct_text *text) {
@@ -74,9 +129,11 @@ static void how_much(const struct cct_report *report, int arm, struct cct_text *
     cct_text_add(text, "A/A: %s against %s, one condition twice. Time %s over %d cell%s: this is noise, not cost. ",
                  report->arms[arm], report->arms[0], effect, summary->n_cells, summary->n_cells == 1 ? "" : "s");
   else
-    cct_text_add(text, "%s against %s: time %s, throughput %s%s%d cell%s. ", report->arms[arm], report->arms[0], effect,
+    cct_text_add(text, "%s against %s: time %s, throughput %s%s%d %s%s. ", report->arms[arm], report->arms[0], effect,
                  loss, summary->n_cells > 1 ? ", geometric mean over " : ", over ", summary->n_cells,
-                 summary->n_cells == 1 ? "" : "s");
+                 report->has_steps ? "step" : "cell", summary->n_cells == 1 ? "" : "s");
+  if (!report->is_null)
+    by_workload(report, arm, text);
   const struct cct_result *least = extreme(report, arm, -1), *most = extreme(report, arm, 1);
   if (summary->n_cells > 1 && least != most) {
     cct_text_add(text, "Least: %s, time %s. ", report->cells[least->cell].title,
@@ -160,6 +217,11 @@ static int mean_shares(const struct cct_report *report, double *share, double *i
   return n;
 }
 
+static const char *boundary_words(enum cct_boundary boundary) {
+  static const char *const words[] = {"command channel", "host-device copies", "NVLink", "lost capability", "CPU"};
+  return words[boundary];
+}
+
 static void where_from(const struct cct_report *report, struct cct_text *text) {
   double share[CCT_BOUNDARY_COUNT], interaction, residual;
   int n = mean_shares(report, share, &interaction, &residual);
@@ -173,7 +235,7 @@ static void where_from(const struct cct_report *report, struct cct_text *text) {
       text, "By switching boundaries on one at a time in sim, mean over %d cell%s, points of the baseline's time:", n,
       n == 1 ? "" : "s");
   for (int k = 0; k < CCT_BOUNDARY_COUNT; k++)
-    cct_text_add(text, " %s %+.1f,", cct_share_name((enum cct_boundary)k), share[k]);
+    cct_text_add(text, " %s %+.1f,", boundary_words((enum cct_boundary)k), share[k]);
   cct_text_add(text, " interaction %+.1f; what sim leaves unexplained is %.1f points in size.", interaction, residual);
 }
 
@@ -208,7 +270,7 @@ static void what_to_do(const struct cct_report *report, struct cct_text *text) {
     for (int k = 1; k < CCT_BOUNDARY_COUNT; k++)
       best = share[k] > share[best] ? k : best;
     if (share[best] > 0.05)
-      cct_text_add(text, "The largest share is %s: %s. ", cct_share_name((enum cct_boundary)best),
+      cct_text_add(text, "The largest share is %s: %s. ", boundary_words((enum cct_boundary)best),
                    remedy((enum cct_boundary)best));
   }
   int first = 1;

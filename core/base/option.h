@@ -89,7 +89,7 @@ enum cct_option_scope {
   X(CONDITION, "condition", 0, TEXT, 0, 0, NULL, "C[,C..]", CCT_MEASURES, COMMAND,                                     \
     "arms: off, on, tee, stripped, emulated:PROFILE")                                                                  \
   X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN, COMMAND, "compare a factor other than the condition") \
-  X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_RUN | CCT_PLAN, COMMAND,                            \
+  X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_RUN | CCT_PLAN | CCT_REPORT, COMMAND,                            \
     "the machine that sim plays, the profile that plan prices")                                                        \
   X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms")                       \
   X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND, "samples a cell and block")              \

@@ -22,13 +22,21 @@ set key top left Left reverse samplen 1.6 spacing 1.25 noautotitle tc rgb INK
 set pointintervalbox 0
 set errorbars small
 set style fill solid 0.92 noborder
-# Title, subtitle and label come as data (index 0), so that no text of a run is ever part of a command.
-TITLE = ""; SUBTITLE = ""; LABEL = ""
-stats DATA index 0 using (TITLE = stringcolumn(1), SUBTITLE = stringcolumn(2), LABEL = stringcolumn(3), 0) nooutput
-set label 101 TITLE at screen 0, screen 1 left offset character 1, character -1.3 tc rgb INK font FONT.":Bold,".(OUT eq "png" || OUT eq "pdf" ? "11" : NARROW ? "14" : "15")
-set label 102 SUBTITLE at screen 0, screen 1 left offset character 1, character -2.9 tc rgb MUTED
-set label 103 LABEL at screen 1, screen 1 right offset character -1, character (NARROW ? -4.3 : -1.3) tc rgb C1 font FONT.":Bold"
-TOP = 1 - (NARROW ? 84.0 : 62.0) / PY
+# Title, subtitle, note and label come as data (index 0), so that no text of a run is ever part of a command.
+TITLE = ""; SUBTITLE = ""; NOTE = ""; LABEL = ""
+stats DATA index 0 using (TITLE = stringcolumn(1), SUBTITLE = stringcolumn(2), NOTE = stringcolumn(3), LABEL = stringcolumn(4), 0) nooutput
+# Names of the series (index 1), for the key.
+array NAMES[16]
+stats DATA index 1 using (NAMES[int($1)] = stringcolumn(2), 0) nooutput
+name_of(i) = NAMES[int(i)]
+# Heights in pixels from the top: title, lines of the subtitle; the drawing begins below them.
+at(y) = 1 - y / (1.0 * PY)
+BOLD = FONT.":Bold,".(OUT eq "png" || OUT eq "pdf" ? "10.5" : "14")
+set label 101 TITLE at screen 0, screen at(16) left offset character 0.3,0 tc rgb INK font BOLD
+set label 102 NARROW ? SUBTITLE : SUBTITLE."; ".NOTE at screen 0, screen at(38) left offset character 0.3,0 tc rgb MUTED
+if (NARROW) { set label 103 NOTE at screen 0, screen at(58) left offset character 0.3,0 tc rgb MUTED }
+set label 104 LABEL at screen 1, screen at(NARROW ? 80 : 16) right offset character -0.5,0 tc rgb C1 font BOLD
+TOP = at(NARROW ? 100 : 64)
 BOTTOM = 60.0 / PY
 set tmargin at screen TOP
 set bmargin at screen BOTTOM
@@ -41,7 +49,3 @@ nice(x) = x / power10(x) <= 1 ? power10(x) : x / power10(x) <= 2 ? 2 * power10(x
 pct_tics = "set xtics (); do for [i = int(ceil(LO / STEP)):int(floor(HI / STEP))] { set xtics add (pct(i * STEP) i * STEP) }"
 set xlabel tc rgb INK
 set ylabel tc rgb INK
-# Names of the series (index 1), for the key.
-array NAMES[16]
-stats DATA index 1 using (NAMES[int($1)] = stringcolumn(2), 0) nooutput
-word_of(i) = NAMES[int(i)]

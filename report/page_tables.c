@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "report/figures.h"
+#include "report/html.h"
+#include "report/page_parts.h"
+#include "report/published.h"
+#include "report/verdict.h"
+
+void cct_page_cell(struct cct_text *html, const char *tag, const char *text) {
+  cct_text_add(html, "<td%s>", tag);
+  cct_html_text(html, text);
+  cct_text_add(html, "</td>");
+}
+
+static void value_cell(struct cct_text *html, const struct cct_report_cell *cell, double centre) {
+  char text[48];
+  cct_page_cell(html, "",
+                cct_value_text(exp(strcmp(cell->metric.better, "higher") ? centre : -centre), cell->metric.unit, text));
+}
+
+void cct_page_numbers(const struct cct_report *report, struct cct_text *html) {
+  cct_text_add(
+      html,
+      "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">The same rows are in <a "
+      "href=\"report.csv\">report.csv</a> and <a href=\"report.json\">report.json</a>. ~ means: not told "
+      "apart at 95 %%.</p>\n<details%s><summary>%d comparison%s</summary>\n<div class=\"scroll\" tabindex=\"0\">"
+      "<table>\n<tr><th>cell</th><th class=\"text\">arm</th><th>baseline</th><th>median</th><th>time</th>"
+      "<th>throughput</th><th>smallest visible</th><th>verdict</th><th class=\"text\">label</th><th "
+      "class=\"text\">remark</th></tr>\n",
+      report->n_results <= CCT_FIGURE_ROWS ? " open" : "", report->n_results, report->n_results == 1 ? "" : "s");
+  for (int r = 0; r < report->n_results; r++) {
+    const struct cct_result *result = &report->results[r];
+    const struct cct_report_cell *cell = &report->cells[result->cell];
+    const struct cct_comparison *c = &result->comparison;
+    char effect[96], loss[32] = "-", visible[32] = "-";
+    if (isfinite(c->effect))
+      cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, loss);
+    if (isfinite(result->smallest_visible))
+      snprintf(visible, sizeof visible, "%.2g %%", cct_time_overhead_pct(result->smallest_visible));
+    cct_text_add(html, "<tr>");
+    cct_page_cell(html, "", cell->title);
+    cct_page_cell(html, " class=\"text\"", report->arms[result->arm]);
+    value_cell(html, cell, c->centre[0]);
+    value_cell(html, cell, c->centre[1]);
+    cct_page_cell(html, "", cct_effect_text(c, effect));
+    cct_page_cell(html, "", loss);
+    cct_page_cell(html, "", visible);
+    cct_text_add(html, "<td class=\"%s\">%s</td>",
+                 result->verdict == CCT_VERDICT_SAME ? "same" : cct_verdict_name(result->verdict),
+                 cct_verdict_name(result->verdict));
+    cct_page_cell(html, " class=\"text\"", result->label);
+    cct_page_cell(html, " class=\"wrap\"", result->reason);
+    cct_text_add(html, "</tr>\n");
+  }
+  cct_text_add(html, "</table></div></details>\n</section>\n");
+}
+
+static const char *null_text(const struct cct_series *series, char out[96]) {
+  return series->has_null ? cct_effect_text(&series->null, out) : "-";
+}
+
+void cct_page_noise(const struct cct_report *report, struct cct_text *html) {
+  int rows = 0;
+  for (int c = 0; c < report->n_cells; c++)
+    rows += report->n_arms;
+  cct_text_add(
+      html,
+      "<p class=\"note\">Spread: 10th to 90th percentile of a block's steps over their median. Outliers: steps "
+      "beyond 5 scaled median absolute deviations, kept. Drift: last third of a block against its first. A/A: "
+      "every second block of an arm against its neighbour; it should hold 0.</p>\n<details%s><summary>%d "
+      "series</summary>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>cell</th><th "
+      "class=\"text\">arm</th><th>steps</th><th>blocks</th><th>spread</th><th>outliers</th><th>drift</th>"
+      "<th>A/A</th></tr>\n",
+      rows <= 12 ? " open" : "", rows);
+  for (int c = 0; c < report->n_cells; c++)
+    for (int a = 0; a < report->n_arms; a++) {
+      const struct cct_series *series = &report->cells[c].arms[a];
+      char null[96];
+      cct_text_add(html, "<tr>");
+      cct_page_cell(html, "", report->cells[c].title);
+      cct_page_cell(html, " class=\"text\"", report->arms[a]);
+      cct_text_add(html, "<td>%d</td><td>%d</td><td>%.2g %%</td><td>%d</td><td%s>", series->n_samples, series->n_units,
+                   100 * series->spread, series->outliers, series->is_drifting ? " class=\"slower\"" : "");
+      cct_text_add(html, isfinite(series->drift) && series->n_units ? "%+.2f %%</td>" : "-</td>",
+                   cct_time_overhead_pct(series->drift));
+      cct_page_cell(html, "", null_text(series, null));
+      cct_text_add(html, "</tr>\n");
+    }
+  cct_text_add(html, "</table></div></details>\n");
+}
+
+/* ---- published ---- */
+
+static void put_range(struct cct_text *html, const struct cct_published_row *row) {
+  if (!isfinite(row->lo))
+    cct_text_add(html, "<td>-</td>");
+  else if (row->lo == row->hi)
+    cct_text_add(html, "<td>%+.1f %%</td>", row->lo);
+  else
+    cct_text_add(html, "<td>%+.1f to %+.1f %%</td>", row->lo, row->hi);
+}
+
+enum cct_status cct_page_contradictions(struct cct_text *html) {
+  struct cct_published published;
+  enum cct_status status = cct_published_read(&published);
+  if (status)
+    return status;
+  cct_text_add(html, "<h3>Where the published figures contradict themselves</h3>\n<ul>\n");
+  for (int i = 0; i < cct_contradiction_count; i++) {
+    cct_text_add(html, "<li>%s <span class=\"note\">", cct_contradictions[i].text);
+    for (int k = 0; k < 4 && cct_contradictions[i].ids[k]; k++)
+      for (int r = 0; r < published.n; r++)
+        if (!strcmp(published.rows[r].field[CCT_PUBLISHED_ID], cct_contradictions[i].ids[k])) {
+          cct_text_add(html, "%s%s", k ? ", " : "(", cct_contradictions[i].ids[k]);
+          if (isfinite(published.rows[r].lo) && published.rows[r].lo < 1000)
+            cct_text_add(html, " %+.1f %%", published.rows[r].lo);
+        }
+    cct_text_add(html, ")</span></li>\n");
+  }
+  cct_text_add(html,
+               "</ul>\n<details><summary>All %d published rows, with their sources</summary>\n<div class=\"scroll\" "
+               "tabindex=\"0\"><table>\n<tr><th>id</th><th class=\"text\">source</th><th class=\"text\">platform</th>"
+               "<th class=\"text\">workload</th><th class=\"text\">metric</th><th>CC off</th><th>CC on</th><th>time "
+               "added</th><th class=\"text\">note</th></tr>\n",
+               published.n);
+  for (int r = 0; r < published.n; r++) {
+    const struct cct_published_row *row = &published.rows[r];
+    cct_text_add(html, "<tr>");
+    cct_page_cell(html, "", row->field[CCT_PUBLISHED_ID]);
+    cct_page_cell(html, " class=\"text\"", row->field[CCT_PUBLISHED_SOURCE]);
+    cct_page_cell(html, " class=\"text\"", row->field[CCT_PUBLISHED_PLATFORM]);
+    cct_page_cell(html, " class=\"wrap\"", row->field[CCT_PUBLISHED_WORKLOAD]);
+    cct_page_cell(html, " class=\"text\"", row->field[CCT_PUBLISHED_METRIC]);
+    for (int f = CCT_PUBLISHED_CC_OFF; f <= CCT_PUBLISHED_CC_ON; f++) {
+      char text[64] = "-";
+      if (*row->field[f])
+        snprintf(text, sizeof text, "%.30s %.20s", row->field[f], row->field[CCT_PUBLISHED_UNIT]);
+      cct_page_cell(html, "", text);
+    }
+    put_range(html, row);
+    cct_page_cell(html, " class=\"wrap\"", row->field[CCT_PUBLISHED_NOTE]);
+    cct_text_add(html, "</tr>\n");
+  }
+  cct_text_add(html, "</table></div></details>\n");
+  cct_published_free(&published);
+  return CCT_OK;
+}
+
+/* ---- provenance ---- */
+
+/* What the blocks of an arm say of one fact: the value, its range where all are numbers, or how many values there are.
+ */
+static void fact_text(const struct cct_report *report, int arm, const char *name, char *out, size_t size) {
+  const struct cct_runs *runs = report->runs;
+  const char *first = NULL;
+  double lo = INFINITY, hi = -INFINITY;
+  int distinct = 0, numbers = 1;
+  for (int b = 0; b < runs->n_blocks; b++) {
+    const char *value = cct_block_fact(runs->blocks[b], name);
+    double number;
+    if (!value || report->arm_of[b] != arm)
+      continue;
+    if (!first || strcmp(value, first))
+      distinct++;
+    first = first ? first : value;
+    if (cct_parse_f64(value, &number)) {
+      lo = fmin(lo, number);
+      hi = fmax(hi, number);
+    } else {
+      numbers = 0;
+    }
+  }
+  if (!first)
+    snprintf(out, size, "-");
+  else if (distinct == 1)
+    snprintf(out, size, "%s", *first ? first : "(empty)");
+  else if (numbers)
+    snprintf(out, size, "%.10g to %.10g", lo, hi);
+  else
+    snprintf(out, size, "%s and others", first);
+}
+
+static int is_named_before(const struct cct_runs *runs, int block, int fact) {
+  for (int b = 0; b <= block; b++)
+    for (int i = 0; i < (b == block ? fact : runs->blocks[b]->n_facts); i++)
+      if (!strcmp(runs->blocks[b]->facts[i].name, runs->blocks[block]->facts[fact].name))
+        return 1;
+  return 0;
+}
+
+static void put_facts(const struct cct_report *report, enum cct_fact_class fact_class, struct cct_text *html) {
+  const struct cct_runs *runs = report->runs;
+  char value[300];
+  for (int b = 0; b < runs->n_blocks; b++)
+    for (int i = 0; i < runs->blocks[b]->n_facts; i++) {
+      const struct cct_record_fact *fact = &runs->blocks[b]->facts[i];
+      if (fact->fact_class != fact_class || is_named_before(runs, b, i))
+        continue;
+      cct_text_add(html, "<tr><td>");
+      cct_html_text(html, fact->name);
+      cct_text_add(html, "</td><td class=\"text\">%s</td>", cct_fact_class_name(fact_class));
+      for (int arm = 0; arm < report->n_arms; arm++) {
+        fact_text(report, arm, fact->name, value, sizeof value);
+        cct_page_cell(html, " class=\"wrap\"", value);
+      }
+      cct_text_add(html, "</tr>\n");
+    }
+}
+
+void cct_page_provenance(const struct cct_report *report, struct cct_text *html) {
+  cct_text_add(
+      html,
+      "<section id=\"provenance\">\n<h2>Which machines, which software?</h2>\n<p class=\"note\">Identity facts "
+      "agree in all blocks, condition facts within an arm, or this page would not exist; drift facts are what they "
+      "were. From ");
+  for (int i = 0; i < report->runs->n_runs; i++) {
+    cct_text_add(html, "%s", i ? ", " : "");
+    cct_html_text(html, report->runs->names[i]);
+  }
+  cct_text_add(html,
+               ".</p>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>fact</th><th class=\"text\">class</th>");
+  for (int arm = 0; arm < report->n_arms; arm++) {
+    cct_text_add(html, "<th class=\"text\">");
+    cct_html_text(html, report->arms[arm]);
+    cct_text_add(html, "</th>");
+  }
+  cct_text_add(html, "</tr>\n");
+  for (int k = 0; k < CCT_FACT_CLASS_COUNT; k++)
+    put_facts(report, (enum cct_fact_class)k, html);
+  cct_text_add(html, "</table></div>\n</section>\n");
+}
