@@ -10,7 +10,11 @@
 
 /* X(name, option bit, arguments, summary) */
 #define CCT_COMMANDS(X)                                                                                                \
+  X(plan, CCT_PLAN, "", "rank layouts by what confidential computing costs them")                                      \
+  X(run, CCT_RUN, "[SUITE]", "perform a suite's cells under every arm and record them")                                \
   X(report, CCT_REPORT, "RUN...", "pairs, figures, pages")                                                                \
+  X(show, CCT_SHOW, "RUN", "a run as text")                                                                            \
+  X(check, CCT_CHECK, "RUN", "is everything in a run what was written")                                                \
   X(version, CCT_VERSION_COMMAND, "", "what this build has")
 
 struct cct_cli_command {

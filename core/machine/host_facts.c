@@ -148,7 +148,7 @@ static int share_near_gpu(hwloc_topology_t topology, int rank, int size, hwloc_c
   return share_of(topology, part->cpuset, index, n, share);
 }
 
-void cct_host_bind(int rank, int size, struct cct_binding_facts *facts_out) {
+void cct_rank_bind(int rank, int size, struct cct_binding_facts *facts_out) {
   struct cct_binding_facts facts = {.near_gpu = -1};
   hwloc_topology_t topology;
   if (!topology_load(&topology)) {

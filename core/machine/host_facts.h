@@ -26,6 +26,6 @@ struct cct_binding_facts {
 /* Binds this process, number `rank` of the `size` on this host, to its own share of the cores: those near GPU number
  * `rank` (by PCI address, as CUDA_DEVICE_ORDER=PCI_BUS_ID counts) where there is one. With more ranks than cores
  * nothing is bound. */
-void cct_host_bind(int rank, int size, struct cct_binding_facts *facts_out);
+void cct_rank_bind(int rank, int size, struct cct_binding_facts *facts_out);
 
 #endif

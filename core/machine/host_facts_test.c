@@ -55,16 +55,16 @@ static void ranks_sit_near_their_gpus(void **state) {
   struct cct_binding_facts facts;
   replay("two-socket-8gpu");
   for (int rank = 0; rank < 8; rank++) { /* four GPUs share the eight cores of each socket */
-    cct_host_bind(rank, 8, &facts);
+    cct_rank_bind(rank, 8, &facts);
     assert_int_equal(facts.cores, 2);
     assert_int_equal(facts.near_gpu, 1);
   }
-  cct_host_bind(0, 1, &facts);
+  cct_rank_bind(0, 1, &facts);
   assert_int_equal(facts.cores, 8);
-  cct_host_bind(9, 10, &facts); /* no GPU of its own */
+  cct_rank_bind(9, 10, &facts); /* no GPU of its own */
   assert_int_equal(facts.near_gpu, -1);
   assert_true(facts.cores == 1 || facts.cores == 2);
-  cct_host_bind(3, 17, &facts); /* more ranks than cores */
+  cct_rank_bind(3, 17, &facts); /* more ranks than cores */
   assert_int_equal(facts.cores, 0);
 }
 

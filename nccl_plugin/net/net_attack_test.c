@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,7 +190,7 @@ struct middle {
   int at;     /* which application record of it */
   union cct_net_address target;
   int fd;
-  int has_struck;
+  atomic_int has_struck;
   /* What the caller said on its first connection, to say it again later. */
   unsigned char tape[4000];
   size_t tape_bytes;
@@ -222,7 +223,8 @@ static void *pass_records(void *arg) {
       m->tape_bytes += n;
     }
     int is_hit = is_up && record[0] == 23 && n_application++ == m->at && l->index == m->victim;
-    m->has_struck |= is_hit;
+    if (is_hit)
+      atomic_store(&m->has_struck, 1);
     enum attack attack = is_hit ? m->attack : PASS;
     if (attack == FLIP)
       record[n / 2] ^= 0x10;

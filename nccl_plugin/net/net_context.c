@@ -23,6 +23,14 @@ static void runtime_free(struct cct_net_runtime *r) {
   free(r);
 }
 
+/* A program may end with communicators standing. Helper threads must not meet OpenSSL's own end. */
+static void at_exit(void) {
+  pthread_mutex_lock(&process_lock);
+  if (shared)
+    cct_net_pool_stop(shared->pool);
+  pthread_mutex_unlock(&process_lock);
+}
+
 /* With process_lock held. */
 static enum cct_nccl runtime_start(void) {
   struct cct_net_runtime *r = calloc(1, sizeof *r);
@@ -48,6 +56,9 @@ static enum cct_nccl runtime_start(void) {
                  r->config.is_tls ? r->config.cipher : "PLAINTEXT", r->config.threads, r->config.sockets, n_ifaces,
                  ifaces[0].name);
   shared = r;
+  static int is_registered;
+  if (!is_registered)
+    is_registered = atexit(at_exit) == 0;
   return CCT_NCCL_SUCCESS;
 }
 

@@ -439,6 +439,10 @@ static int step_waiting(struct cct_net_listener *l, int i) {
   return !fault;
 }
 
+static int belongs(const struct socket *s, const struct cct_net_hello *hello) {
+  return s->state == READY && memcmp(s->hello.connection, hello->connection, ID_BYTES) == 0;
+}
+
 /* The comm of a connection whose sockets are all here, if there is one. */
 static enum cct_nccl assemble(struct cct_net_listener *l, struct cct_net_comm **comm_out) {
   for (int first = 0; first < l->n_waiting; first++) {
@@ -449,7 +453,7 @@ static enum cct_nccl assemble(struct cct_net_listener *l, struct cct_net_comm **
     int n = 0;
     for (int i = first; i < l->n_waiting; i++) {
       const struct socket *s = l->waiting[i];
-      if (s->state == READY && memcmp(s->hello.connection, hello.connection, ID_BYTES) == 0) {
+      if (belongs(s, &hello)) {
         wires[s->hello.index] = s->wire;
         n++;
       }
@@ -459,7 +463,7 @@ static enum cct_nccl assemble(struct cct_net_listener *l, struct cct_net_comm **
     enum cct_nccl result =
         cct_net_comm_new(l->context, 0, &l->waiting[first]->peer, hello.process, hello.n_streams, wires, comm_out);
     for (int i = l->n_waiting - 1; i >= first && !result; i--)
-      if (memcmp(l->waiting[i]->hello.connection, hello.connection, ID_BYTES) == 0) {
+      if (belongs(l->waiting[i], &hello)) {
         l->waiting[i]->wire = NULL; /* the comm's now */
         drop(l, i);
       }

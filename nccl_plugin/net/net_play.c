@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -73,6 +74,10 @@ static int side(const struct play_case *c, int role, int fd, pid_t other) {
     putenv((char *)*e);
   if (!getenv("NCCL_SOCKET_IFNAME"))
     putenv("NCCL_SOCKET_IFNAME=lo");
+  const char *network = getenv("PLAY_NETWORK"); /* another network namespace, as another host */
+  int fd_of_network = network ? open(network, O_RDONLY | O_CLOEXEC) : -1;
+  if (network && (fd_of_network < 0 || setns(fd_of_network, CLONE_NEWNET) != 0))
+    return 122;
   if (!load(&play)) {
     fprintf(stderr, "the plugin does not load or initialise\n");
     return 125;

@@ -175,16 +175,21 @@ static enum cct_nccl close_listen(void *listen) {
 
 static struct cct_net_context *context_v10;
 
+/* v10 has no finalize, so its counters are written when the process ends. */
+static void end_v10(void) {
+  cct_net_context_release(context_v10);
+  context_v10 = NULL;
+}
+
 static enum cct_nccl init_v10(cct_nccl_logger *logger, void *profiler_callback) {
   (void)profiler_callback;
   cct_net_log_to(logger);
-  return context_v10 ? CCT_NCCL_SUCCESS : cct_net_context_new(0, &context_v10); /* NCCL calls this under its lock */
-}
-
-/* v10 has no finalize, so its counters are written when the process ends. */
-__attribute__((destructor)) static void end_v10(void) {
-  cct_net_context_release(context_v10);
-  context_v10 = NULL;
+  if (context_v10)
+    return CCT_NCCL_SUCCESS; /* NCCL calls this under its lock */
+  enum cct_nccl result = cct_net_context_new(0, &context_v10);
+  if (!result)
+    atexit(end_v10); /* after OpenSSL's own, so it runs before */
+  return result;
 }
 
 static enum cct_nccl listen_v10(int dev, void *handle, void **listen_out) {

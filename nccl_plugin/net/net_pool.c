@@ -103,10 +103,11 @@ static void sleep_until_work(struct cct_net_worker *w, struct pollfd **fds, size
   struct pollfd alone = {w->wake_fd, POLLIN, 0};
   struct pollfd *set = *capacity > n ? *fds : &alone;
   set[0] = alone;
+  int timeout_ms = n < w->n_active ? 1 : -1;
   w->is_asleep = 1;
   pthread_mutex_unlock(&w->lock);
   int64_t start = cct_clock_ns();
-  poll(set, (nfds_t)n + 1, n < w->n_active ? 1 : -1);
+  poll(set, (nfds_t)n + 1, timeout_ms);
   int64_t slept_ns = cct_clock_ns() - start;
   uint64_t wakes;
   if (set[0].revents & POLLIN && read(w->wake_fd, &wakes, sizeof wakes) < 0)
@@ -143,6 +144,8 @@ static void *work(void *arg) {
       moved_ns = w->spin_ns ? cct_clock_ns() : 0;
     }
   }
+  while (w->n_active > 0)
+    deactivate(w, 0);
   pthread_mutex_unlock(&w->lock);
   free(fds);
   return NULL;
@@ -188,18 +191,26 @@ enum cct_nccl cct_net_pool_new(int threads, int64_t spin_ns, struct cct_net_pool
   return CCT_NCCL_SUCCESS;
 }
 
+void cct_net_pool_stop(struct cct_net_pool *pool) {
+  for (int i = 0; pool && i < pool->n; i++) {
+    struct cct_net_worker *w = &pool->workers[i];
+    if (!w->is_started)
+      continue;
+    pthread_mutex_lock(&w->lock);
+    w->is_stopping = 1;
+    pthread_mutex_unlock(&w->lock);
+    wake(w);
+    pthread_join(w->thread, NULL);
+    w->is_started = 0;
+  }
+}
+
 void cct_net_pool_free(struct cct_net_pool *pool) {
   if (!pool)
     return;
+  cct_net_pool_stop(pool);
   for (int i = 0; i < pool->n; i++) {
     struct cct_net_worker *w = &pool->workers[i];
-    if (w->is_started) {
-      pthread_mutex_lock(&w->lock);
-      w->is_stopping = 1;
-      pthread_mutex_unlock(&w->lock);
-      wake(w);
-      pthread_join(w->thread, NULL);
-    }
     if (w->wake_fd >= 0)
       close(w->wake_fd);
     pthread_mutex_destroy(&w->lock);
@@ -224,9 +235,10 @@ enum cct_nccl cct_net_stream_attach(struct cct_net_pool *pool, struct cct_net_st
 void cct_net_stream_post(struct cct_net_stream *stream, struct cct_net_task task) {
   struct cct_net_worker *w = stream->worker;
   pthread_mutex_lock(&w->lock);
-  if (!stream->is_closing)
+  int is_open = !stream->is_closing && !w->is_stopping;
+  if (is_open)
     stream->queue[stream->tail++ % CCT_NCCL_NET_REQUESTS] = task;
-  int is_new = !stream->is_active && !stream->is_closing, should_wake = is_new && w->is_asleep;
+  int is_new = is_open && !stream->is_active, should_wake = is_new && w->is_asleep;
   if (is_new) {
     stream->is_active = 1;
     w->active[w->n_active++] = stream;

@@ -36,6 +36,8 @@ struct cct_net_stream {
 };
 
 enum cct_nccl cct_net_pool_new(int threads, int64_t spin_ns, struct cct_net_pool **pool_out);
+/* Ends the threads; streams stay, and drop what is posted. NULL-safe. */
+void cct_net_pool_stop(struct cct_net_pool *pool);
 void cct_net_pool_free(struct cct_net_pool *pool); /* NULL-safe; after every stream is detached */
 
 /* Gives the stream a worker, in turn. */

@@ -366,6 +366,7 @@ static int no_passphrase(char *text, int n, int is_write, void *arg) {
 }
 
 static int set_up(struct cct_tls *tls, const struct cct_net_config *c) {
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL); /* NCCL's threads may still send while the program ends */
   tls->bio = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "cctax wire");
   tls->ctx = SSL_CTX_new(TLS_method());
   if (!tls->bio || !tls->ctx)

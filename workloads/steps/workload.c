@@ -36,11 +36,8 @@ static enum cct_status find_template(const struct cct_options *cell, const struc
   static const struct cct_template *const templates[] = {&cct_template_train, &cct_template_prefill,
                                                          &cct_template_decode};
   enum cct_workload workload = cct_cell_workload(cell);
-  if (workload == CCT_WORKLOAD_NONE || !cell->v[CCT_OPT_MODEL].has_value || !cell->v[CCT_OPT_LAYOUT].has_value)
-    return cct_fail(CCT_USAGE, "a cell needs a program, or a model, a workload and a layout: no %s is given",
-                    !cell->v[CCT_OPT_MODEL].has_value ? "model"
-                    : workload == CCT_WORKLOAD_NONE   ? "workload"
-                                                      : "layout");
+  if (workload == CCT_WORKLOAD_NONE)
+    return cct_fail(CCT_USAGE, "a cell of a model needs a workload: train, prefill, decode or serve");
   if (workload == CCT_WORKLOAD_SERVE)
     return cct_fail(CCT_UNSUPPORTED,
                     "serve is no single step: plan composes it of prefill and decode, run measures these");
@@ -116,11 +113,10 @@ enum cct_status cct_step_build_model(const struct cct_model *model, const struct
 static enum cct_status build_model(const struct cct_options *cell, struct cct_step *step) {
   struct cct_model model = {0};
   struct cct_layout layout;
-  const struct cct_template *template;
-  enum cct_status status = find_template(cell, &template);
-  if (status)
-    return status;
-  status = cct_layout_parse(cell->v[CCT_OPT_LAYOUT].s, "layout", &layout);
+  if (!cell->v[CCT_OPT_MODEL].has_value || !cell->v[CCT_OPT_LAYOUT].has_value)
+    return cct_fail(CCT_USAGE, "a cell needs a program, or a model, a workload and a layout: no %s is given",
+                    cell->v[CCT_OPT_MODEL].has_value ? "layout" : "model");
+  enum cct_status status = cct_layout_parse(cell->v[CCT_OPT_LAYOUT].s, "layout", &layout);
   if (!status)
     status = cct_model_load(cell->v[CCT_OPT_MODEL].s, cell->v[CCT_OPT_ASSUME].s, cell->v[CCT_OPT_WEIGHTS].s, &model);
   if (!status && cell->v[CCT_OPT_LAYERS].has_value)

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cctax show RUN: a run as text. The medians here are of all samples of an arm; what compares arms is cctax report. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "mpi_runner/agenda.h"
+#include "record/record.h"
+#include "stats/stats.h"
+
+struct show {
+  const char *run;
+  struct cct_agenda *agenda;
+  struct cct_block **blocks; /* by number; NULL: not there, or damaged (said when it was read) */
+  int *is_partial;
+  int n_blocks;
+};
+
+static enum cct_status read_blocks(struct show *show) {
+  show->n_blocks = cct_agenda_blocks(show->agenda);
+  show->blocks = calloc((size_t)show->n_blocks + 1, sizeof *show->blocks);
+  show->is_partial = calloc((size_t)show->n_blocks + 1, sizeof *show->is_partial);
+  if (!show->blocks || !show->is_partial)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  for (int b = 0; b < show->n_blocks; b++) {
+    char path[4096], partial[4200];
+    cct_agenda_path(show->run, b, path, sizeof path);
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    show->is_partial[b] = access(path, F_OK) != 0;
+    if (show->is_partial[b] && access(partial, F_OK) != 0)
+      continue;
+    enum cct_status status =
+        cct_block_read(show->is_partial[b] ? partial : path, show->is_partial[b], &show->blocks[b]);
+    if (status == CCT_NOMEM)
+      return status;
+  }
+  return CCT_OK;
+}
+
+static void print_head(const struct show *show) {
+  const struct cct_agenda *agenda = show->agenda;
+  int n_finished = 0;
+  for (int b = 0; b < show->n_blocks; b++)
+    n_finished += show->blocks[b] && !show->is_partial[b];
+  if (*agenda->question)
+    printf("%s\n", agenda->question);
+  printf("run %s, agenda %.16s, cctax %s\n", show->run, agenda->digest, CCT_VERSION);
+  printf("backend %s%s%s; %lld rounds, %lld samples a cell and block, %lld warm-ups, seed %lld\n", agenda->backend,
+         *agenda->profile ? " playing " : "", agenda->profile, (long long)agenda->rounds, (long long)agenda->samples,
+         (long long)agenda->warmup, (long long)agenda->seed);
+  printf("%d boots, %d blocks, %d finished\n", agenda->n_boots, show->n_blocks, n_finished);
+  printf("arms of '%s':", agenda->factor);
+  for (int i = 0; i < agenda->n_arms; i++)
+    printf(" %s", agenda->arms[i]);
+  if (*agenda->condition)
+    printf(" (condition %s)", agenda->condition);
+  printf("\n\n");
+}
+
+/* Facts of the first block; of those that another block has otherwise, all values. */
+static void print_facts(const struct show *show) {
+  const struct cct_block *first = NULL;
+  for (int b = 0; b < show->n_blocks && !first; b++)
+    first = show->blocks[b];
+  for (int i = 0; first && i < first->n_facts; i++) {
+    const struct cct_record_fact *fact = &first->facts[i];
+    int n_other = 0;
+    if (fact->fact_class == CCT_FACT_REPLICATE || fact->fact_class == CCT_FACT_DRIFT)
+      continue;
+    for (int b = 0; b < show->n_blocks; b++)
+      for (int k = 0; show->blocks[b] && k < show->blocks[b]->n_facts; k++)
+        n_other +=
+            !strcmp(show->blocks[b]->facts[k].name, fact->name) && strcmp(show->blocks[b]->facts[k].value, fact->value);
+    printf("%-10s %-22s %s%s\n", cct_fact_class_name(fact->fact_class), fact->name, fact->value,
+           n_other ? " (other blocks differ)" : "");
+  }
+  printf("\n");
+}
+
+/* What one arm's samples of one metric of one cell come to. */
+struct summary {
+  double *steps, *spreads; /* of each index: the slowest rank's value; (slowest - fastest) / slowest */
+  int *slowest;            /* times that each rank was it */
+  size_t n, capacity_steps, capacity_spreads, capacity_ranks;
+};
+
+static void summary_free(struct summary *summary) {
+  free(summary->steps);
+  free(summary->spreads);
+  free(summary->slowest);
+}
+
+struct extreme {
+  double worst, best;
+  int rank, is_set;
+};
+
+/* Worst is the largest of a metric where lower is better, else the smallest. */
+static enum cct_status add_samples(const struct cct_block_metric *metric, struct summary *summary) {
+  int n_steps = 0, n_ranks = 0, sign = strcmp(metric->metric.better, "higher") ? 1 : -1;
+  for (int i = 0; i < metric->n_samples; i++) {
+    n_steps = metric->samples[i].index >= n_steps ? metric->samples[i].index + 1 : n_steps;
+    n_ranks = metric->samples[i].rank >= n_ranks ? metric->samples[i].rank + 1 : n_ranks;
+  }
+  struct extreme *steps = calloc((size_t)n_steps + 1, sizeof *steps);
+  size_t had_ranks = summary->capacity_ranks;
+  enum cct_status status = steps ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  if (!status)
+    status = cct_grow((void **)&summary->slowest, &summary->capacity_ranks, (size_t)n_ranks, sizeof *summary->slowest);
+  if (!status && summary->capacity_ranks > had_ranks)
+    memset(summary->slowest + had_ranks, 0, (summary->capacity_ranks - had_ranks) * sizeof *summary->slowest);
+  if (!status)
+    status = cct_grow((void **)&summary->steps, &summary->capacity_steps, summary->n + (size_t)n_steps,
+                      sizeof *summary->steps);
+  if (!status)
+    status = cct_grow((void **)&summary->spreads, &summary->capacity_spreads, summary->n + (size_t)n_steps,
+                      sizeof *summary->spreads);
+  for (int i = 0; !status && i < metric->n_samples; i++) {
+    const struct cct_sample *sample = &metric->samples[i];
+    struct extreme *step = &steps[sample->index];
+    if (!step->is_set || sign * sample->value > sign * step->worst) {
+      step->worst = sample->value;
+      step->rank = sample->rank;
+    }
+    if (!step->is_set || sign * sample->value < sign * step->best)
+      step->best = sample->value;
+    step->is_set = 1;
+  }
+  for (int s = 0; !status && s < n_steps; s++) {
+    if (!steps[s].is_set)
+      continue;
+    summary->steps[summary->n] = steps[s].worst;
+    summary->spreads[summary->n++] = steps[s].worst ? fabs(steps[s].worst - steps[s].best) / fabs(steps[s].worst) : 0;
+    summary->slowest[steps[s].rank]++;
+  }
+  free(steps);
+  return status;
+}
+
+static void print_summary(const char *arm, const char *label, const struct cct_metric *metric, int n_blocks,
+                          struct summary *summary) {
+  size_t slowest = 0;
+  if (!summary->n)
+    return;
+  for (size_t r = 0; r < summary->capacity_ranks; r++)
+    if (summary->slowest[r] > summary->slowest[slowest])
+      slowest = r;
+  double spread = cct_median(summary->spreads, summary->n);
+  printf("  %-28s %-10s %12.6g %-6s %5zu in %d blocks", arm, metric->name, cct_median(summary->steps, summary->n),
+         metric->unit, summary->n, n_blocks);
+  if (spread > 0)
+    printf("; ranks spread %.1f %%, slowest rank %zu in %.0f %%", 100 * spread, slowest,
+           100.0 * summary->slowest[slowest] / (double)summary->n);
+  printf("  %s\n", label);
+}
+
+static enum cct_status print_arm(const struct show *show, int cell, int arm) {
+  const struct cct_block_cell *known = NULL;
+  enum cct_status status = CCT_OK;
+  for (int b = 0; b < show->n_blocks && !known; b++)
+    if (show->blocks[b] && cct_agenda_block(show->agenda, b).arm == arm && cell < show->blocks[b]->n_cells)
+      known = &show->blocks[b]->cells[cell];
+  for (int m = 0; known && !status && m < known->n_metrics; m++) {
+    struct summary summary = {0};
+    int n_blocks = 0;
+    for (int b = 0; !status && b < show->n_blocks; b++) {
+      const struct cct_block *block = show->blocks[b];
+      if (!block || cct_agenda_block(show->agenda, b).arm != arm || block->cells[cell].state != CCT_CELL_DONE)
+        continue;
+      status = add_samples(&block->cells[cell].metrics[m], &summary);
+      n_blocks++;
+    }
+    if (!status)
+      print_summary(show->agenda->arms[arm], known->label, &known->metrics[m].metric, n_blocks, &summary);
+    summary_free(&summary);
+  }
+  return status;
+}
+
+static void print_trouble(const struct show *show, int cell) {
+  for (int b = 0; b < show->n_blocks; b++) {
+    if (!show->blocks[b])
+      continue;
+    const struct cct_block_cell *at = &show->blocks[b]->cells[cell];
+    if (at->state == CCT_CELL_FAILED || at->state == CCT_CELL_REFUSED)
+      printf("  block %d: %s: %s\n", b, at->state == CCT_CELL_FAILED ? "failed" : "refused", at->reason);
+  }
+}
+
+static enum cct_status print_cells(const struct show *show) {
+  const struct cct_block *first = NULL;
+  enum cct_status status = CCT_OK;
+  for (int b = 0; b < show->n_blocks && !first; b++)
+    first = show->blocks[b];
+  for (int c = 0; first && !status && c < first->n_cells; c++) {
+    printf("cell %d: %s\n", c, first->cells[c].key);
+    for (int arm = 0; !status && arm < show->agenda->n_arms; arm++)
+      status = print_arm(show, c, arm);
+    print_trouble(show, c);
+  }
+  return status;
+}
+
+static enum cct_status show_run(const char *run) {
+  struct show show = {.run = run};
+  enum cct_status status = cct_agenda_load(run, &show.agenda);
+  if (!status)
+    status = read_blocks(&show);
+  if (!status) {
+    print_head(&show);
+    print_facts(&show);
+    status = print_cells(&show);
+  }
+  for (int b = 0; show.blocks && b < show.n_blocks; b++)
+    cct_block_free(show.blocks[b]);
+  free(show.blocks);
+  free(show.is_partial);
+  cct_agenda_free(show.agenda);
+  return status;
+}
+
+enum cct_status cct_cmd_show(const struct cct_options *options, const char *const *args, int n_args) {
+  struct stat facts;
+  (void)options;
+  if (n_args != 1)
+    return cct_fail(CCT_USAGE, "show takes one run's folder");
+  if (stat(args[0], &facts) != 0)
+    return cct_fail(CCT_IO, "%s: cannot be read: %s", args[0], strerror(errno));
+  if (!S_ISDIR(facts.st_mode))
+    return cct_fail(CCT_USAGE, "%s: no folder; show takes a run's", args[0]);
+  return show_run(args[0]);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/run.h"
+#include "json/json.h"
+#include "mpi_runner/totals.h"
+#include "workloads/shape/cell.h"
+
+static void print_quantity(const char *name, struct cct_quantity quantity, const struct cct_program *program) {
+  if (quantity.slot < 0)
+    printf(" %s=%lld", name, (long long)quantity.base);
+  else if (quantity.base)
+    printf(" %s=%lld+%lld*%s", name, (long long)quantity.base, (long long)quantity.per,
+           program->slots[quantity.slot].name);
+  else
+    printf(" %s=%lld*%s", name, (long long)quantity.per, program->slots[quantity.slot].name);
+}
+
+static void print_detail(const struct cct_job *job, const struct cct_program *program, const struct cct_op *op) {
+  switch (op->kind) {
+  case CCT_OP_GEMM:
+    print_quantity("m", op->gemm.m, program);
+    printf(" n=%lld k=%lld %s", (long long)op->gemm.n, (long long)op->gemm.k, cct_type_name(op->gemm.type));
+    if (op->gemm.groups > 1)
+      printf(" groups=%d", op->gemm.groups);
+    break;
+  case CCT_OP_ATTENTION:
+    print_quantity("flops", op->attention.flops, program);
+    print_quantity("kv_bytes", op->attention.kv_bytes, program);
+    break;
+  case CCT_OP_ELEMENTWISE:
+    print_quantity("bytes", op->elementwise.bytes, program);
+    break;
+  case CCT_OP_COLLECTIVE:
+    printf(" %s over %s", cct_collective_name(op->collective.kind), job->groups[op->collective.group].name);
+    print_quantity("bytes", op->collective.bytes, program);
+    break;
+  case CCT_OP_SEND:
+  case CCT_OP_RECV:
+    printf(" over %s, peer %+d", job->groups[op->p2p.group].name, op->p2p.peer_offset);
+    print_quantity("bytes", op->p2p.bytes, program);
+    break;
+  case CCT_OP_COPY:
+    printf(" %s %s%s%s", cct_direction_name(op->copy.direction), cct_memory_name(op->copy.memory),
+           op->copy.is_blocking ? " blocking" : "", op->copy.is_bounce ? " bounce" : "");
+    print_quantity("bytes", op->copy.bytes, program);
+    break;
+  case CCT_OP_HOSTWORK:
+    printf(" %lld ns", (long long)op->hostwork.ns);
+    break;
+  case CCT_OP_DELAY:
+    printf(" %lld ns", (long long)op->delay.ns);
+    if (op->delay.of >= 0)
+      printf(" + %.3g x entry %d", op->delay.stretch, op->delay.of);
+    break;
+  default:
+    break;
+  }
+}
+
+static void print_op(const struct cct_job *job, const struct cct_program *program, int id, int depth) {
+  const struct cct_op *op = &program->ops[id];
+  printf("%6d %*s%-11s %s", id, 2 * depth, "", cct_op_name(op->kind), op->name);
+  if (op->lane >= 0)
+    printf(" [%s]", program->lanes[op->lane].name);
+  print_detail(job, program, op);
+  for (int w = 0; w < op->n_waits; w++) {
+    const struct cct_wait *wait = &program->waits[op->first_wait + w];
+    printf("%s%s%d", w ? "," : " waits ", wait->is_previous ? "prev:" : "", wait->id);
+  }
+  putchar('\n');
+}
+
+static void print_program(const struct cct_job *job, const struct cct_program *program) {
+  int depth = 0;
+  for (int i = 0; i < program->n_ops; i++) {
+    enum cct_op_kind kind = program->ops[i].kind;
+    depth -= kind == CCT_OP_END;
+    print_op(job, program, i, depth > 0 ? depth : 0);
+    depth += kind == CCT_OP_GRAPH || kind == CCT_OP_PHASE || kind == CCT_OP_GROUP;
+  }
+}
+
+static void print_totals(const struct cct_counts *counts) {
+  char text[32];
+  printf("  totals of one step of one rank: %lld submissions (%lld graphs of %lld nodes), %lld kernels, %lld syncs\n",
+         (long long)counts->submissions, (long long)counts->graphs, (long long)counts->nodes,
+         (long long)counts->kernels, (long long)counts->syncs);
+  printf("  %.4g Gflop, HBM %s", counts->flops / 1e9, cct_bytes_text(counts->hbm_bytes, text));
+  printf(", weights %s\n", cct_bytes_text(counts->weight_bytes, text));
+  for (int d = 0; d < CCT_DIRECTION_COUNT; d++)
+    if (counts->copies[d])
+      printf("  %lld copies %s, %s\n", (long long)counts->copies[d], cct_direction_name((enum cct_direction)d),
+             cct_bytes_text(counts->copy_bytes[d], text));
+  for (int c = 0; c < CCT_COLL_COUNT; c++)
+    if (counts->collectives[c])
+      printf("  %lld x %s, %s on the wire\n", (long long)counts->collectives[c],
+             cct_collective_name((enum cct_collective)c), cct_bytes_text(counts->wire_bytes[c], text));
+  if (counts->messages)
+    printf("  %lld messages, %s\n", (long long)counts->messages, cct_bytes_text(counts->message_bytes, text));
+}
+
+static enum cct_status print_cell(const struct cct_agenda *agenda, int index) {
+  struct cct_step step;
+  struct cct_json *json = NULL;
+  struct cct_text key = {0};
+  enum cct_status status = cct_step_build(&agenda->cells[index], &step);
+  if (status)
+    return status;
+  status = cct_cell_to_json(&agenda->cells[index], &json);
+  if (!status)
+    status = cct_json_canonical(json, &key);
+  if (!status)
+    printf("cell %d: %s\n  %d ranks, program digest %s\n", index, key.s, step.job->ranks, agenda->programs[index]);
+  for (int r = 0; !status && r < step.job->n_roles; r++) {
+    const struct cct_role *role = &step.job->roles[r];
+    struct cct_counts counts;
+    status = cct_step_totals(&step, r, &counts);
+    if (status)
+      break;
+    printf("  role '%s': ranks %d to %d, %d entries\n", role->program->name, role->first, role->first + role->count - 1,
+           role->program->n_ops);
+    print_program(step.job, role->program);
+    print_totals(&counts);
+  }
+  cct_text_free(&key);
+  cct_json_free(json);
+  cct_step_free(&step);
+  return status;
+}
+
+/* The job of the one cell, in the form that a cell's `program` reads. */
+static enum cct_status print_json(const struct cct_agenda *agenda) {
+  struct cct_step step;
+  struct cct_json *document = NULL;
+  struct cct_text text = {0};
+  if (agenda->n_cells != 1)
+    return cct_fail(CCT_USAGE,
+                    "--dry-run --json prints one cell's program, and there are %d cells; narrow them by flags",
+                    agenda->n_cells);
+  enum cct_status status = cct_step_build(&agenda->cells[0], &step);
+  if (status)
+    return status;
+  status = cct_job_to_json(step.job, &document);
+  if (!status)
+    status = cct_json_print(document, &text);
+  if (!status)
+    puts(text.s);
+  cct_text_free(&text);
+  cct_json_free(document);
+  cct_step_free(&step);
+  return status;
+}
+
+enum cct_status cct_dry_run(const struct cct_agenda *agenda, int is_json) {
+  enum cct_status status = CCT_OK;
+  if (is_json)
+    return print_json(agenda);
+  for (int i = 0; !status && i < agenda->n_cells; i++)
+    status = print_cell(agenda, i);
+  return status;
+}

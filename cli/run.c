@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/launch.h"
+#include "cli/run_folder.h"
+#include "json/json.h"
+#include "machine/host_facts.h"
+#include "mpi_runner/condition.h"
+#include "record/record.h"
+
+struct run {
+  const struct cct_options *flags;
+  const char *suite;
+  struct cct_options planned; /* the flags with the backend resolved */
+  struct cct_agenda *agenda;
+  struct cct_run_folder folder;
+  struct cct_machine_state state;
+  char boot_id[64];
+  int is_quiet, n_planned, n_performed;
+};
+
+static int is_given(const struct run *run, enum cct_option_id id) {
+  return run->flags->v[id].is_set;
+}
+
+/* auto: cuda where it can work, else sim; never host, whose figures are of another machine's kind. */
+static enum cct_status resolve_backend(struct run *run) {
+  char why_not[256];
+  if (strcmp(run->flags->v[CCT_OPT_BACKEND].s, "auto"))
+    return CCT_OK;
+  enum cct_status status = cct_launch_why_no_cuda(why_not, sizeof why_not);
+  if (status)
+    return status;
+  if (*why_not)
+    cct_note("backend sim, the figures are predicted: %s", why_not);
+  return cct_option_set(&run->planned, CCT_OPT_BACKEND, *why_not ? "sim" : "cuda", "--backend");
+}
+
+static enum cct_status plan(struct run *run) {
+  enum cct_status status = resolve_backend(run);
+  if (status)
+    return status;
+  const char *backend = run->planned.v[CCT_OPT_BACKEND].s;
+  int is_sim = !strcmp(backend, "sim");
+  const char *detected = is_sim ? "off" : cct_condition_detected(backend, &run->state);
+  return cct_agenda_plan(&run->planned, run->suite, strcmp(detected, "misconfigured") ? detected : "off", &run->agenda);
+}
+
+/* Flags and suite beside --resume or --append must say what the run says. */
+static enum cct_status check_same(struct run *run) {
+  struct cct_agenda *stored = run->agenda;
+  int asks = run->suite != NULL;
+  for (int id = 0; id < CCT_OPTION_COUNT; id++)
+    asks |= run->flags->v[id].is_set &&
+            (cct_option_table[id].scope == CCT_SCOPE_CELL || id == CCT_OPT_CONDITION || id == CCT_OPT_LAYOUTS ||
+             id == CCT_OPT_ARMS || id == CCT_OPT_ROUNDS || id == CCT_OPT_SAMPLES || id == CCT_OPT_WARMUP ||
+             id == CCT_OPT_SEED || id == CCT_OPT_PROFILE_FILE);
+  if (!asks)
+    return CCT_OK;
+  enum cct_status status = cct_option_set(&run->planned, CCT_OPT_BACKEND, stored->backend, "--backend");
+  if (!status)
+    status = plan(run);
+  if (status) {
+    run->agenda = stored;
+    return status;
+  }
+  int is_same = !strcmp(run->agenda->digest, stored->digest);
+  cct_agenda_free(run->agenda);
+  run->agenda = stored;
+  return is_same ? CCT_OK
+                 : cct_fail(CCT_USAGE,
+                            "%s: its agenda is another one; give --resume or --append without suite and flags, or "
+                            "begin another run",
+                            run->folder.path);
+}
+
+/* How blocks are launched may change from one session to the next. */
+static enum cct_status take_launch_flags(struct run *run) {
+  const struct cct_value *launcher = &run->flags->v[CCT_OPT_LAUNCHER];
+  if (is_given(run, CCT_OPT_DEADLINE))
+    run->agenda->deadline_s = run->flags->v[CCT_OPT_DEADLINE].i;
+  if (is_given(run, CCT_OPT_PROCS))
+    run->agenda->procs = run->flags->v[CCT_OPT_PROCS].i;
+  if (launcher->is_set && strlen(launcher->s) >= sizeof run->agenda->launcher)
+    return cct_fail(CCT_USAGE, "--launcher: longer than %zu characters", sizeof run->agenda->launcher - 1);
+  if (launcher->is_set)
+    snprintf(run->agenda->launcher, sizeof run->agenda->launcher, "%s", launcher->s);
+  return CCT_OK;
+}
+
+/* The arms that the machine can perform in its present state; the others wait for another boot. */
+static enum cct_status add_boot(struct run *run) {
+  struct cct_agenda *agenda = run->agenda;
+  int arms[CCT_MAX_ARMS], n = 0;
+  char why[256], first[256] = "";
+  for (int i = 0; i < agenda->n_arms; i++) {
+    if (cct_condition_fits(agenda->backend, cct_agenda_condition(agenda, i), &run->state, why, sizeof why)) {
+      arms[n++] = i;
+      continue;
+    }
+    if (!*first)
+      snprintf(first, sizeof first, "%s", why);
+    cct_note("arm '%s' waits for another boot (--append): %s", agenda->arms[i], why);
+  }
+  return n ? cct_agenda_add_boot(agenda, run->boot_id, arms, n)
+           : cct_fail(CCT_USAGE, "no arm can be performed here: %s", first);
+}
+
+static enum cct_status check_boot(const struct run *run) {
+  const struct cct_agenda *agenda = run->agenda;
+  if (agenda->n_boots && !strcmp(agenda->boots[agenda->n_boots - 1].id, run->boot_id))
+    return CCT_OK;
+  return cct_fail(CCT_USAGE,
+                  "%s: this is another boot of the machine than the one to be finished; --append adds it to the run",
+                  run->folder.path);
+}
+
+static enum cct_status open_run(struct run *run) {
+  int is_resume = is_given(run, CCT_OPT_RESUME), is_append = is_given(run, CCT_OPT_APPEND);
+  const char *output = run->flags->v[CCT_OPT_OUTPUT].s;
+  enum cct_status status;
+  if (is_resume && is_append)
+    return cct_fail(CCT_USAGE, "--resume finishes this boot's blocks, --append adds a boot: give one of them");
+  if (!output)
+    return cct_fail(CCT_USAGE, "-o RUN: give the folder of the run");
+  if (!is_resume && !is_append) {
+    status = plan(run);
+    if (!status)
+      status = cct_run_folder_make(output, &run->folder);
+    if (!status)
+      status = add_boot(run);
+    return status ? status : cct_agenda_save(run->agenda, run->folder.path);
+  }
+  status = cct_run_folder_open(output, &run->folder);
+  if (!status)
+    status = cct_agenda_load(run->folder.path, &run->agenda);
+  if (!status)
+    status = check_same(run);
+  if (!status)
+    status = take_launch_flags(run);
+  if (!status)
+    status = is_resume ? check_boot(run) : add_boot(run);
+  return status ? status : cct_agenda_save(run->agenda, run->folder.path);
+}
+
+static int is_there(const struct run *run, int block) {
+  char path[4096];
+  return access(cct_agenda_path(run->folder.path, block, path, sizeof path), F_OK) == 0;
+}
+
+static int is_of_this_boot(const struct run *run, int block) {
+  return cct_agenda_block(run->agenda, block).boot == run->agenda->n_boots - 1;
+}
+
+static enum cct_status perform_block(struct run *run, int block, struct cct_progress *progress) {
+  const struct cct_agenda *agenda = run->agenda;
+  struct cct_block_at at = cct_agenda_block(agenda, block);
+  const struct cct_launch launch = {
+      .launcher = agenda->launcher,
+      .run = run->folder.path,
+      .block = block,
+      .processes = cct_agenda_processes(agenda),
+      .deadline_s = agenda->deadline_s,
+      .progress = cct_progress_cell,
+      .context = progress,
+  };
+  int64_t start_ns = cct_clock_ns();
+  snprintf(progress->text, sizeof progress->text, "round %d, arm %.40s", at.round + 1, agenda->arms[at.arm]);
+  enum cct_status status = cct_launch_block(&launch);
+  if ((!status || status == CCT_FOUND) && !is_there(run, block))
+    status = cct_fail(CCT_STOPPED, "block %d: ended well, and left no file", block);
+  int is_done = !status || status == CCT_FOUND;
+  cct_progress_end_block(progress, (double)(cct_clock_ns() - start_ns) / 1e9, is_done);
+  run->n_performed += is_done;
+  return status == CCT_FOUND ? CCT_OK : status;
+}
+
+static enum cct_status perform_blocks(struct run *run) {
+  struct cct_progress progress;
+  int n_blocks = cct_agenda_blocks(run->agenda);
+  for (int b = 0; b < n_blocks; b++)
+    run->n_planned += is_of_this_boot(run, b) && !is_there(run, b);
+  cct_progress_start(&progress, run->n_planned, run->agenda->n_cells, run->is_quiet);
+  enum cct_status status = CCT_OK;
+  for (int b = 0; !status && b < n_blocks; b++) {
+    if (!is_of_this_boot(run, b) || is_there(run, b))
+      continue;
+    if (cct_launch_is_stopped())
+      status = CCT_STOPPED;
+    if (!status)
+      status = perform_block(run, b, &progress);
+  }
+  if (status == CCT_STOPPED || status == CCT_NOSPACE)
+    cct_note("%d of %d blocks are finished; go on with: cctax run -o %s --resume",
+             n_blocks - run->n_planned + run->n_performed, n_blocks, run->flags->v[CCT_OPT_OUTPUT].s);
+  return status;
+}
+
+struct tally {
+  int done, failed, refused, damaged, unfinished;
+};
+
+static void tally_blocks(const struct run *run, struct tally *tally) {
+  for (int b = 0; b < cct_agenda_blocks(run->agenda); b++) {
+    char path[4096];
+    struct cct_block *block;
+    if (!is_there(run, b)) {
+      tally->unfinished++;
+      continue;
+    }
+    if (cct_block_read(cct_agenda_path(run->folder.path, b, path, sizeof path), 0, &block)) {
+      tally->damaged++;
+      continue;
+    }
+    for (int i = 0; i < block->n_cells; i++) {
+      tally->done += block->cells[i].state == CCT_CELL_DONE;
+      tally->failed += block->cells[i].state == CCT_CELL_FAILED;
+      tally->refused += block->cells[i].state == CCT_CELL_REFUSED;
+    }
+    cct_block_free(block);
+  }
+}
+
+static enum cct_status print_result(const struct run *run, const struct tally *tally, enum cct_status status) {
+  const struct cct_agenda *agenda = run->agenda;
+  struct cct_text text = {0};
+  if (!is_given(run, CCT_OPT_JSON)) {
+    if (!run->is_quiet)
+      printf("%s: %d blocks, %d unfinished; cells: %d done, %d failed, %d refused%s\n", run->flags->v[CCT_OPT_OUTPUT].s,
+             cct_agenda_blocks(agenda), tally->unfinished, tally->done, tally->failed, tally->refused,
+             strcmp(agenda->backend, "sim") ? "" : " (sim: the figures are predicted)");
+    return CCT_OK;
+  }
+  struct cct_json *document = cct_json_new_object();
+  cct_json_set_i64(document, "schema", 1);
+  cct_json_set_string(document, "tool", CCT_VERSION);
+  cct_json_set_string(document, "command", "run");
+  cct_json_set_string(document, "run", run->flags->v[CCT_OPT_OUTPUT].s);
+  cct_json_set_string(document, "agenda", agenda->digest);
+  cct_json_set_string(document, "backend", agenda->backend);
+  cct_json_set_i64(document, "blocks", cct_agenda_blocks(agenda));
+  cct_json_set_i64(document, "unfinished", tally->unfinished);
+  cct_json_set_i64(document, "done", tally->done);
+  cct_json_set_i64(document, "failed", tally->failed);
+  cct_json_set_i64(document, "refused", tally->refused);
+  cct_json_set_string(document, "ended", cct_status_text(status));
+  enum cct_status printed = cct_json_print(document, &text);
+  if (!printed)
+    puts(text.s);
+  cct_text_free(&text);
+  cct_json_free(document);
+  return printed;
+}
+
+static void announce(const struct run *run) {
+  const struct cct_agenda *agenda = run->agenda;
+  struct cct_text arms = {0};
+  for (int i = 0; i < agenda->n_arms; i++)
+    cct_text_add(&arms, "%s%s", i ? ", " : "", agenda->arms[i]);
+  cct_note("%d cells, %s: %s; %lld rounds; up to %d ranks in %d processes; backend %s%s%s", agenda->n_cells,
+           agenda->factor, arms.s ? arms.s : "", (long long)agenda->rounds, cct_agenda_most_ranks(agenda),
+           cct_agenda_processes(agenda), agenda->backend, *agenda->profile ? " playing " : "", agenda->profile);
+  cct_text_free(&arms);
+}
+
+/* A kept run is one with a run.json: what ended before that leaves nothing. */
+static enum cct_status perform(struct run *run) {
+  struct tally tally = {0};
+  cct_launch_prepare();
+  enum cct_status status = open_run(run), printed;
+  char path[4096];
+  snprintf(path, sizeof path, "%s/run.json", run->folder.path);
+  int is_kept = *run->folder.path && access(path, F_OK) == 0;
+  if (!status) {
+    announce(run);
+    status = perform_blocks(run);
+    tally_blocks(run, &tally);
+    if (!status && tally.damaged)
+      status = CCT_FOUND;
+    if (!status && tally.failed)
+      status = cct_fail(CCT_FOUND, "%d cells failed; cctax show %s names them", tally.failed, run->folder.path);
+    if (!status && !tally.done && tally.refused)
+      status = cct_fail(CCT_UNSUPPORTED, "every cell was refused; cctax show %s says why", run->folder.path);
+    printed = print_result(run, &tally, status);
+    status = status ? status : printed;
+  }
+  cct_run_folder_close(&run->folder, is_kept);
+  return status;
+}
+
+enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path) {
+  struct cct_host_facts host;
+  struct run run = {.flags = flags, .suite = suite_path, .folder.lock = -1};
+  run.is_quiet = (int)flags->v[CCT_OPT_QUIET].i;
+  cct_host_facts_read(&host);
+  memcpy(run.boot_id, host.boot_id, sizeof run.boot_id);
+  cct_machine_state_read(&run.state);
+  enum cct_status status = cct_options_copy(flags, &run.planned);
+  if (status)
+    return status;
+  if (is_given(&run, CCT_OPT_DRY_RUN)) {
+    status = plan(&run);
+    if (!status)
+      status = cct_dry_run(run.agenda, is_given(&run, CCT_OPT_JSON));
+  } else {
+    status = perform(&run);
+  }
+  cct_agenda_free(run.agenda);
+  cct_options_free(&run.planned);
+  return status;
+}

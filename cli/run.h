@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What every command that starts blocks does: plan or read an agenda, take the run's folder, perform the blocks that
+ * are missing, say how it ended. `cctax run` gives it the user's suite; other commands give it one of their own. */
+#ifndef CCT_CLI_RUN_H
+#define CCT_CLI_RUN_H
+
+#include "base/option.h"
+#include "mpi_runner/agenda.h"
+
+/* Flags as `cctax run` takes them (--output, --resume, --append, --dry-run, --json included); suite NULL: flags alone.
+ */
+enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path) CCT_CHECKED;
+
+/* ---- dry_run.c: the programs of an agenda and their totals on stdout ---- */
+enum cct_status cct_dry_run(const struct cct_agenda *agenda, int is_json) CCT_CHECKED;
+
+/* ---- progress.c ---- */
+struct cct_progress {
+  int n_blocks, n_cells; /* to be performed, and cells in each */
+  int block;             /* of them, from 0 */
+  int is_terminal, is_quiet;
+  int64_t start_ns;
+  char text[64]; /* "round 2, arm off" */
+};
+void cct_progress_start(struct cct_progress *progress, int n_blocks, int n_cells, int is_quiet);
+void cct_progress_cell(void *progress, int cells_done); /* on a terminal one line, rewritten */
+void cct_progress_end_block(struct cct_progress *progress, double block_s, int is_done);
+
+#endif

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mpi_runner/block.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "machine/host_facts.h"
+#include "mpi_runner/condition.h"
+#include "mpi_runner/totals.h"
+#include "mpi_runner/watchdog.h"
+#include "workloads/backends/measure.h"
+#include "workloads/program/emulate.h"
+#include "workloads/shape/cell.h"
+#include "workloads/steps/workload.h"
+
+/* A burst of a program that is no step of a model lasts at least this long: 1000 times the clock's own cost. */
+#define BURST_NS    200000
+#define SAMPLES_TAG 77
+
+static const struct cct_metric step_metric = {"step", "us", "lower"};
+
+struct block {
+  const struct cct_world *world;
+  const struct cct_agenda *agenda;
+  const char *run;
+  char path[4096];
+  struct cct_block_at at;
+  const char *condition;
+  const struct cct_backend_ops *ops;
+  struct cct_profile *machine, *emulated; /* NULL: none */
+  struct cct_backend *backend;            /* open on `members` */
+  struct cct_world *members;              /* the processes that take part in the present cell */
+  int n_members;
+  struct cct_record *record; /* process 0's */
+  int n_failed, cores;
+};
+
+/* Every process leaves with the worst status of all. */
+static enum cct_status agree(const struct cct_world *world, enum cct_status status) {
+  int64_t worst = status;
+  enum cct_status told = world->ops->allreduce_i64(world, &worst, 1, CCT_REDUCE_MAX);
+  return told ? told : (enum cct_status)worst;
+}
+
+/* ---- backend ---- */
+
+static void close_backend(struct block *block) {
+  if (block->backend)
+    block->ops->close(block->backend);
+  block->backend = NULL;
+  if (block->members)
+    block->world->ops->release(block->members);
+  block->members = NULL;
+  block->n_members = 0;
+}
+
+static uint64_t noise_seed(const struct block *block, int cell) {
+  uint64_t seed = cct_random_fold((uint64_t)block->agenda->seed, (uint64_t)block->at.boot);
+  return cct_random_fold(cct_random_fold(seed, (uint64_t)block->at.block), (uint64_t)cell);
+}
+
+static int has_multicast(const struct block *block) {
+  if (block->emulated)
+    return block->emulated->capability.multicast;
+  return strcmp(block->condition, "stripped") || !block->machine || block->machine->capability.multicast;
+}
+
+/* Opens the backend for a cell on as many processes as it has ranks (sim: at most that many), or keeps the open one. */
+static enum cct_status open_backend(struct block *block, int cell) {
+  const struct cct_agenda *agenda = block->agenda;
+  int is_sim = !strcmp(agenda->backend, "sim"), ranks = agenda->ranks[cell];
+  int wanted = is_sim && ranks > block->world->size ? block->world->size : ranks;
+  if (wanted > block->world->size)
+    return cct_fail(CCT_USAGE, "cell %d has %d ranks, and only %d processes were started: mpirun -np %d", cell, ranks,
+                    block->world->size, cct_agenda_processes(agenda));
+  if (block->n_members == wanted && !agenda->noise[0])
+    return CCT_OK;
+  close_backend(block);
+  int is_member = block->world->rank < wanted;
+  enum cct_status status = block->world->ops->split(block->world, !is_member, block->world->rank, &block->members);
+  if (status)
+    return status;
+  block->n_members = wanted;
+  if (!is_member)
+    return CCT_OK;
+  const struct cct_backend_options options = {
+      .machine = block->machine,
+      .has_multicast = has_multicast(block),
+      .emulated = block->emulated,
+      .noise_file = agenda->noise[0] ? agenda->noise : NULL,
+      .noise_seed = noise_seed(block, cell),
+      .is_shared_gpu = agenda->is_shared_gpu,
+      .scale = agenda->cells[cell].v[CCT_OPT_SCALE].i,
+      .deadline_ns = agenda->deadline_s * 1000000000,
+  };
+  return block->ops->open(block->members, &options, &block->backend);
+}
+
+/* ---- one cell ---- */
+
+struct progress {
+  int cell, rank;
+};
+
+/* Process 0 also tells whoever launched the block, at most once a second. */
+static void feed(void *context, const char *phase, int64_t index) {
+  static int64_t told_ns;
+  const struct progress *progress = context;
+  cct_watchdog_feed("cell %d, %s %lld", progress->cell, phase, (long long)index);
+  int64_t now = cct_clock_ns();
+  if (progress->rank || now - told_ns < 1000000000)
+    return;
+  told_ns = now;
+  printf("alive\n");
+  fflush(stdout);
+}
+
+/* This process's bursts as rows, by rank, then by sample: the same rows however many processes share the ranks. */
+static struct cct_sample *rows_of(const struct cct_measured *measured) {
+  struct cct_sample *rows = calloc((size_t)measured->count * (size_t)measured->samples + 1, sizeof *rows);
+  for (int r = 0; rows && r < measured->count; r++)
+    for (int64_t s = 0; s < measured->samples; s++)
+      rows[r * measured->samples + s] = (struct cct_sample){
+          .rank = measured->first + r,
+          .index = (int32_t)s,
+          .n = measured->n,
+          .start_ns = measured->start_ns[s],
+          .value = (double)measured->burst_ns[s * measured->count + r] / measured->n / 1e3,
+      };
+  return rows;
+}
+
+/* Process 0 appends its own rows and then everyone's, in rank order. It receives all of them also when the disk is
+ * full, so that no sender waits for ever. */
+static enum cct_status collect(struct block *block, int cell, const struct cct_measured *measured) {
+  const struct cct_world *world = block->members;
+  struct cct_sample *rows = rows_of(measured);
+  int64_t n = rows ? (int64_t)measured->count * measured->samples : -1;
+  enum cct_status status = rows ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  if (world->rank) {
+    enum cct_status sent = world->ops->send(world, &n, sizeof n, 0, SAMPLES_TAG);
+    if (!sent && n > 0)
+      sent = world->ops->send(world, rows, (size_t)n * sizeof *rows, 0, SAMPLES_TAG);
+    free(rows);
+    return status ? status : sent;
+  }
+  if (!status)
+    status = cct_record_append(block->record, cell, 0, rows, (int)n);
+  free(rows);
+  for (int p = 1; p < world->size; p++) {
+    enum cct_status got = world->ops->recv(world, &n, sizeof n, p, SAMPLES_TAG);
+    if (got)
+      return got;
+    if (n <= 0)
+      continue;
+    rows = malloc((size_t)n * sizeof *rows);
+    if (!rows)
+      return cct_fail(CCT_NOMEM, "out of memory");
+    got = world->ops->recv(world, rows, (size_t)n * sizeof *rows, p, SAMPLES_TAG);
+    if (!got && !status)
+      status = cct_record_append(block->record, cell, 0, rows, (int)n);
+    free(rows);
+    if (got)
+      return got;
+  }
+  return status;
+}
+
+static enum cct_status verify(struct block *block, struct cct_executor *executor, int cell) {
+  struct cct_wrong wrong = {0};
+  cct_watchdog_feed("cell %d, verify", cell);
+  enum cct_status status = block->ops->verify(executor, &wrong);
+  if (!status && wrong.wrong)
+    status = cct_fail(CCT_FOUND, "%lld of %lld elements are wrong, first %s", (long long)wrong.wrong,
+                      (long long)wrong.elements, wrong.first);
+  return agree(block->members, status == CCT_UNSUPPORTED ? CCT_OK : status);
+}
+
+static enum cct_status perform_job(struct block *block, int cell, const struct cct_job *job,
+                                   const struct cct_step *step, int is_step) {
+  struct cct_executor *executor = NULL;
+  struct cct_measured measured = {0};
+  struct progress progress = {cell, block->world->rank};
+  const struct cct_measure_options options = {
+      .warmup = block->agenda->warmup,
+      .samples = block->agenda->samples,
+      .burst_ns = is_step ? 0 : BURST_NS,
+      .progress = feed,
+      .context = &progress,
+  };
+  cct_watchdog_feed("cell %d, load", cell);
+  enum cct_status status = agree(block->members, block->ops->load(block->backend, job, &executor));
+  if (!status)
+    status = verify(block, executor, cell);
+  if (!status)
+    status = cct_measure(block->members, block->ops, executor, step->bindings, &options, &measured);
+  status = agree(block->members, status);
+  if (!status)
+    status = collect(block, cell, &measured);
+  cct_measured_free(&measured);
+  block->ops->unload(executor);
+  return status;
+}
+
+/* The program that the agenda was made with, or none: a changed model file would change the cell under its name. */
+static enum cct_status check_program(const struct block *block, int cell) {
+  struct cct_step step;
+  char hex[65];
+  enum cct_status status = cct_step_build(&block->agenda->cells[cell], &step);
+  if (status)
+    return status;
+  status = cct_job_digest(step.job, hex);
+  cct_step_free(&step);
+  if (!status && strcmp(hex, block->agenda->programs[cell]))
+    status = cct_fail(CCT_USAGE, "its program is not what it was when the run began (a model or program file changed)");
+  return status;
+}
+
+static enum cct_status perform_members(struct block *block, int cell) {
+  struct cct_options options = {0};
+  struct cct_step step = {0};
+  struct cct_job *emulated = NULL;
+  enum cct_status status = check_program(block, cell);
+  if (!status)
+    status = cct_agenda_cell(block->agenda, cell, block->at.arm, &options);
+  if (!status)
+    status = cct_step_build(&options, &step);
+  if (!status && block->emulated)
+    status = cct_emulate(step.job, block->emulated, CCT_ALL_BOUNDARIES, &emulated);
+  status = agree(block->members, status);
+  if (!status)
+    status = perform_job(block, cell, emulated ? emulated : step.job, &step,
+                         cct_cell_workload(&options) != CCT_WORKLOAD_NONE);
+  cct_job_free(emulated);
+  cct_step_free(&step);
+  cct_options_free(&options);
+  return status;
+}
+
+/* The reason of the lowest process that has one, on process 0. */
+static enum cct_status gather_reason(const struct cct_world *world, enum cct_status status, char reason_out[120]) {
+  int64_t first = status ? world->rank : INT_MAX;
+  snprintf(reason_out, 120, "%s", cct_log_last());
+  enum cct_status told = world->ops->allreduce_i64(world, &first, 1, CCT_REDUCE_MIN);
+  return told || first == INT_MAX ? told : world->ops->bcast(world, reason_out, 120, (int)first);
+}
+
+/* Every process comes here for every open cell. What ends the block (a full disk, a lost connection) is returned; what
+ * is the cell's own trouble is recorded as its state. */
+static enum cct_status perform_cell(struct block *block, int cell) {
+  char reason[120];
+  cct_watchdog_feed("cell %d, start", cell);
+  cct_log_mute(1);
+  enum cct_status status = agree(block->world, open_backend(block, cell));
+  if (!status && block->world->rank < block->n_members)
+    status = perform_members(block, cell);
+  enum cct_status worst = agree(block->world, status);
+  enum cct_status told = worst ? gather_reason(block->world, status, reason) : CCT_OK;
+  cct_log_mute(0);
+  if (told)
+    return told;
+  int is_fatal = worst == CCT_IO || worst == CCT_NOSPACE || worst == CCT_STOPPED || worst == CCT_DAMAGED;
+  enum cct_cell_state state = !worst ? CCT_CELL_DONE : worst == CCT_UNSUPPORTED ? CCT_CELL_REFUSED : CCT_CELL_FAILED;
+  block->n_failed += state == CCT_CELL_FAILED;
+  if (worst && block->world->rank == 0)
+    (void)cct_fail(worst, "block %d, cell %d: %s", block->at.block, cell, reason);
+  if (is_fatal)
+    return worst;
+  status = block->world->rank ? CCT_OK : cct_record_set_state(block->record, cell, state, worst ? reason : NULL);
+  return agree(block->world, status);
+}
+
+/* ---- the record ---- */
+
+static void label_of(const struct block *block, int cell, char *out, size_t size) {
+  const struct cct_agenda *agenda = block->agenda;
+  struct cct_step step = {0};
+  struct cct_options options;
+  int is_sim = !strcmp(agenda->backend, "sim"), is_host = !strcmp(agenda->backend, "host");
+  int is_scaled = agenda->cells[cell].v[CCT_OPT_SCALE].i > 1, is_stand_in = 0;
+  cct_log_mute(1);
+  if (!cct_agenda_cell(agenda, cell, block->at.arm, &options)) {
+    if (!cct_step_build(&options, &step)) {
+      is_scaled |= step.is_scaled;
+      is_stand_in = step.is_stand_in;
+    }
+    cct_step_free(&step);
+    cct_options_free(&options);
+  }
+  cct_log_mute(0);
+  snprintf(out, size, "%s%s%s%s%s",
+           is_sim            ? "predicted"
+           : block->emulated ? "emulated"
+                             : "measured",
+           agenda->is_shared_gpu ? ",shared-gpu" : "",
+           is_host && agenda->ranks[cell] > block->cores ? ",oversubscribed" : "", is_scaled ? ",scaled" : "",
+           is_stand_in ? ",stand-in" : "");
+}
+
+/* One line a cell: what was performed, in figures that can be compared without the tool. */
+static enum cct_status program_text(const struct cct_agenda *agenda, struct cct_text *text) {
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < agenda->n_cells; i++) {
+    struct cct_step step;
+    struct cct_counts counts;
+    cct_log_mute(1);
+    status = cct_step_build(&agenda->cells[i], &step);
+    cct_log_mute(0);
+    if (status) { /* performing the cell will say why */
+      cct_text_add(text, "{\"cell\":%d,\"program\":\"%s\"}\n", i, agenda->programs[i]);
+      status = CCT_OK;
+      continue;
+    }
+    status = cct_step_totals(&step, 0, &counts);
+    if (!status)
+      cct_text_add(text,
+                   "{\"cell\":%d,\"program\":\"%s\",\"ranks\":%d,\"entries\":%d,\"submissions\":%lld,\"flops\":%.17g,"
+                   "\"hbm_bytes\":%.17g}\n",
+                   i, agenda->programs[i], step.job->ranks, step.job->roles[0].program->n_ops,
+                   (long long)counts.submissions, counts.flops, counts.hbm_bytes);
+    cct_step_free(&step);
+  }
+  return status ? status : text->is_failed ? CCT_NOMEM : CCT_OK;
+}
+
+static enum cct_status cells_of(const struct block *block, struct cct_record_cell *cells) {
+  for (int i = 0; i < block->agenda->n_cells; i++) {
+    struct cct_json *json;
+    struct cct_text key = {0};
+    char label[96];
+    enum cct_status status = cct_cell_to_json(&block->agenda->cells[i], &json);
+    if (status)
+      return status;
+    status = cct_json_canonical(json, &key);
+    cct_json_free(json);
+    label_of(block, i, label, sizeof label);
+    cells[i] = (struct cct_record_cell){key.s, strdup(label), &step_metric, 1};
+    if (status || !cells[i].label)
+      return status ? status : cct_fail(CCT_NOMEM, "out of memory");
+  }
+  return CCT_OK;
+}
+
+static enum cct_status create_record(struct block *block, const struct cct_fact_list *facts) {
+  const struct cct_agenda *agenda = block->agenda;
+  const struct cct_boot *boot = &agenda->boots[block->at.boot];
+  struct cct_record_head head = {.block = block->at.block, .round = block->at.round, .boot = block->at.boot};
+  struct cct_record_cell *cells = calloc((size_t)agenda->n_cells + 1, sizeof *cells);
+  struct cct_text text = {0};
+  struct cct_host_facts host;
+  cct_host_facts_read(&host);
+  block->cores = host.cores;
+  snprintf(head.tool, sizeof head.tool, "%s", CCT_VERSION);
+  snprintf(head.run, sizeof head.run, "%s", agenda->digest);
+  snprintf(head.factor, sizeof head.factor, "%s", agenda->factor);
+  snprintf(head.arm, sizeof head.arm, "%s", agenda->arms[block->at.arm]);
+  snprintf(head.boot_id, sizeof head.boot_id, "%s", boot->id);
+  enum cct_status status = cells ? cells_of(block, cells) : cct_fail(CCT_NOMEM, "out of memory");
+  if (!status)
+    status = program_text(agenda, &text);
+  if (!status)
+    status = cct_record_create(block->path, &head, facts->items, facts->n, text.s ? text.s : "", cells, agenda->n_cells,
+                               &block->record);
+  for (int i = 0; cells && i < agenda->n_cells; i++) {
+    free((void *)(uintptr_t)cells[i].key);
+    free((void *)(uintptr_t)cells[i].label);
+  }
+  free(cells);
+  cct_text_free(&text);
+  return status;
+}
+
+/* The interrupted file can be gone on with when it is of this run, this boot and this machine. */
+static int is_ours(const struct block *block, const struct cct_block *before, const struct cct_fact_list *facts) {
+  if (strcmp(before->head.run, block->agenda->digest) || before->head.block != block->at.block ||
+      strcmp(before->head.boot_id, block->agenda->boots[block->at.boot].id))
+    return 0;
+  for (int i = 0; i < before->n_facts; i++)
+    for (int k = 0; k < facts->n; k++)
+      if (before->facts[i].fact_class == CCT_FACT_IDENTITY && facts->items[k].fact_class == CCT_FACT_IDENTITY &&
+          !strcmp(before->facts[i].name, facts->items[k].name) && strcmp(before->facts[i].value, facts->items[k].value))
+        return 0;
+  return 1;
+}
+
+static enum cct_status open_record(struct block *block, const struct cct_fact_list *facts) {
+  char partial[4200];
+  struct cct_block *before = NULL;
+  snprintf(partial, sizeof partial, "%s.partial", block->path);
+  FILE *file = fopen(partial, "re");
+  if (!file)
+    return create_record(block, facts);
+  fclose(file);
+  enum cct_status status = cct_block_read(partial, 1, &before);
+  int is_usable = !status && is_ours(block, before, facts);
+  cct_block_free(before);
+  if (is_usable && !cct_record_reopen(block->path, &block->record))
+    return CCT_OK;
+  cct_note("%s: begun anew: %s", partial, status ? "it cannot be read" : "it is of another run, boot or machine");
+  return create_record(block, facts);
+}
+
+/* ---- the block ---- */
+
+static enum cct_status load_profiles(struct block *block) {
+  enum cct_status status = CCT_OK;
+  if (block->agenda->profile[0])
+    status = cct_profile_load(block->agenda->profile, &block->machine);
+  if (!status && !strncmp(block->condition, "emulated:", 9))
+    status = cct_profile_load(block->condition + 9, &block->emulated);
+  return status;
+}
+
+/* NCCL reads its environment when it is first used, which is after this. */
+static void set_environment(const struct block *block) {
+  const struct cct_profile *profile = block->emulated ? block->emulated : block->machine;
+  struct cct_environment environment = {0};
+  int is_built = block->emulated || !strcmp(block->condition, "stripped");
+  const char *factor = block->agenda->factor, *arm = block->agenda->arms[block->at.arm];
+  if (is_built && profile && strcmp(block->agenda->backend, "sim"))
+    cct_capability_environment(profile, 0, &environment);
+  for (int i = 0; i < environment.n; i++)
+    putenv((char *)(uintptr_t)environment.pairs[i]);
+  if (!strcmp(factor, "tuner"))
+    setenv("NCCL_TUNER_PLUGIN", arm, 1);
+  else if (!strcmp(factor, "net"))
+    setenv("NCCL_NET_PLUGIN", arm, 1);
+  else if (!strcmp(factor, "registration")) {
+    setenv("NCCL_LOCAL_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
+    setenv("NCCL_GRAPH_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
+  }
+}
+
+static enum cct_status check_condition(const struct block *block) {
+  struct cct_machine_state state;
+  char why[256];
+  cct_machine_state_read(&state);
+  if (cct_condition_fits(block->agenda->backend, block->condition, &state, why, sizeof why))
+    return CCT_OK;
+  return cct_fail(CCT_USAGE, "rank %d: %s", block->world->rank, why);
+}
+
+static enum cct_status perform_cells(struct block *block) {
+  const struct cct_agenda *agenda = block->agenda;
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < agenda->n_cells; i++) {
+    int is_open = block->record && cct_record_state(block->record, i) == CCT_CELL_OPEN;
+    status = block->world->ops->bcast(block->world, &is_open, sizeof is_open, 0);
+    if (!status && is_open)
+      status = perform_cell(block, i);
+    if (!status && block->world->rank == 0) {
+      printf("cell %d of %d\n", i + 1, agenda->n_cells);
+      fflush(stdout);
+    }
+  }
+  return status;
+}
+
+static enum cct_status finish_record(struct block *block) {
+  struct cct_fact_list drift = {.n = 0};
+  enum cct_status status = CCT_OK;
+  if (block->world->rank)
+    return CCT_OK;
+  if (block->backend)
+    cct_block_drift(block->ops, block->backend, &drift);
+  if (drift.n)
+    status = cct_record_add_facts(block->record, drift.items, drift.n);
+  if (!status) {
+    status = cct_record_finish(block->record);
+    block->record = NULL;
+  }
+  return status;
+}
+
+static enum cct_status perform_block(struct block *block) {
+  struct cct_fact_list facts = {.n = 0};
+  struct cct_block_binding binding = {0};
+  enum cct_status status = agree(block->world, check_condition(block));
+  if (!status)
+    status = agree(block->world, load_profiles(block));
+  if (!status && strcmp(block->agenda->backend, "sim"))
+    status = cct_block_bind(block->world, &binding);
+  if (status)
+    return status;
+  set_environment(block);
+  cct_watchdog_feed("open backend %s", block->ops->name);
+  status = agree(block->world, open_backend(block, 0));
+  if (!status && block->world->rank < block->n_members)
+    status = cct_block_facts(block->members, block->agenda, &block->at, block->ops, block->backend, &binding, &facts);
+  status = agree(block->world, status);
+  cct_watchdog_feed("create %s", block->path);
+  if (!status && block->world->rank == 0)
+    status = open_record(block, &facts);
+  status = agree(block->world, status);
+  if (!status)
+    status = perform_cells(block);
+  cct_watchdog_feed("finish %s", block->path);
+  return status ? status : agree(block->world, finish_record(block));
+}
+
+enum cct_status cct_block_perform(const struct cct_world *world, const char *run, const struct cct_agenda *agenda,
+                                  int number) {
+  struct block block = {.world = world, .agenda = agenda, .run = run};
+  if (number < 0 || number >= cct_agenda_blocks(agenda))
+    return world->rank
+               ? CCT_USAGE
+               : cct_fail(CCT_USAGE, "--block %d: the run has blocks 0 to %d", number, cct_agenda_blocks(agenda) - 1);
+  cct_agenda_path(run, number, block.path, sizeof block.path);
+  block.at = cct_agenda_block(agenda, number);
+  block.condition = cct_agenda_condition(agenda, block.at.arm);
+  block.ops = cct_backend_by_name(agenda->backend);
+  if (!block.ops)
+    return cct_fail(CCT_UNSUPPORTED, "this build has no backend '%s'", agenda->backend);
+  enum cct_status status = cct_block_agree(world, agenda);
+  if (!status)
+    status = perform_block(&block);
+  close_backend(&block);
+  cct_record_abandon(block.record);
+  cct_profile_free(block.machine);
+  cct_profile_free(block.emulated);
+  return status ? status : block.n_failed ? CCT_FOUND : CCT_OK;
+}

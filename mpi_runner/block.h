@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One block: the cells of a run under one arm, performed by all processes of a world and recorded by process 0. */
+#ifndef CCT_MPI_RUNNER_BLOCK_H
+#define CCT_MPI_RUNNER_BLOCK_H
+
+#include "base/world.h"
+#include "mpi_runner/agenda.h"
+#include "record/record.h"
+#include "workloads/backends/backend.h"
+
+/* Performs what is not done of block `block` and finishes its file. Collective. CCT_FOUND when a cell failed. A cell
+ * that cannot be performed here is recorded as refused, with its reason. */
+enum cct_status cct_block_perform(const struct cct_world *world, const char *run, const struct cct_agenda *agenda,
+                                  int block) CCT_CHECKED;
+
+/* ---- block_facts.c ---- */
+
+struct cct_fact_list {
+  struct cct_record_fact items[256];
+  int n;
+};
+void cct_fact_add(struct cct_fact_list *list, enum cct_fact_class fact_class, const char *name, const char *format, ...)
+    CCT_PRINTF(4, 5);
+
+/* Refuses, on every process, a process whose tool, agenda, profiles or libraries differ from process 0's, naming it. */
+enum cct_status cct_block_agree(const struct cct_world *world, const struct cct_agenda *agenda) CCT_CHECKED;
+
+struct cct_block_binding { /* over all processes; as struct cct_binding_facts */
+  int least_cores, most_cores, near_gpu;
+};
+/* Binds each process to its cores; before the backend is opened, whose threads then stay where their rank is.
+ * Collective. */
+enum cct_status cct_block_bind(const struct cct_world *world, struct cct_block_binding *binding_out) CCT_CHECKED;
+
+/* The facts of the block as process 0 records them at its creation; `backend` is open on `world`. Collective: a
+ * backend's identity fact that differs between processes is refused, naming the process (GPU uuids differ and are
+ * recorded as one digest). */
+enum cct_status cct_block_facts(const struct cct_world *world, const struct cct_agenda *agenda,
+                                const struct cct_block_at *at, const struct cct_backend_ops *ops,
+                                struct cct_backend *backend, const struct cct_block_binding *binding,
+                                struct cct_fact_list *facts_out) CCT_CHECKED;
+/* The backend's drift facts now, on this process. */
+void cct_block_drift(const struct cct_backend_ops *ops, struct cct_backend *backend, struct cct_fact_list *facts_out);
+
+#endif
