@@ -19,5 +19,7 @@ struct cct_suite {
 
 /* The same random jobs complete in the same order as by the law; each verifies without a wrong element. */
 void cct_conformance_order(const struct cct_world *world, void *suite);
+/* Each surcharge of a profile alone lengthens a step by what the profile says; `unit_ns` is their size. */
+void cct_conformance_surcharges(const struct cct_world *world, void *suite);
 
 #endif

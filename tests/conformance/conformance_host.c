@@ -51,9 +51,23 @@ static void four_ranks(void **state) {
   order_of(4, 4, 0);
 }
 
+static void surcharges(void **state) {
+  (void)state;
+#ifdef __SANITIZE_THREAD__
+  skip(); /* every copy is slowed beyond what a surcharge could be told from */
+#endif
+  struct cct_suite suite = {.ops = &cct_backend_host,
+                            .options = {.has_multicast = 1, .scale = 1, .deadline_ns = 20000000000},
+                            .n_tries = 200,
+                            .unit_ns = 1000000};
+  for (suite.ranks = 1; suite.ranks <= 2; suite.ranks++)
+    assert_int_equal(cct_world_threads(suite.ranks, cct_conformance_surcharges, &suite), 0);
+  assert_int_equal(suite.n_failed, 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks),
-                                     cmocka_unit_test(three_ranks), cmocka_unit_test(four_ranks),
-                                     cmocka_unit_test(computing_hosts)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank),        cmocka_unit_test(two_ranks),
+                                     cmocka_unit_test(three_ranks),     cmocka_unit_test(four_ranks),
+                                     cmocka_unit_test(computing_hosts), cmocka_unit_test(surcharges)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void finish(struct rank *r, int id, int64_t start_ns, int64_t end_ns) {
     return;
   }
   *lane_of(r, op->lane) = end_ns;
-  if (op->kind == CCT_OP_COPY && op->copy.is_blocking)
+  if (r->durations[id].is_blocking)
     r->lanes[op->host] = end_ns;
 }
 

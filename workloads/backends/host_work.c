@@ -27,6 +27,12 @@ static void sleep_ns(int64_t ns) {
   nanosleep(&span, NULL);
 }
 
+static void hold_until(const struct cct_host_track *track, int64_t due_ns) {
+  while (cct_clock_ns() < due_ns)
+    if (track->x->backend->is_oversubscribed)
+      sched_yield();
+}
+
 /* Where ranks share cores, a hold of either kind gives its core away: what it stands for would not have taken theirs.
  */
 static void hold(struct cct_host_track *track, int64_t ns, int is_work) {
@@ -43,9 +49,7 @@ static void hold(struct cct_host_track *track, int64_t ns, int is_work) {
   }
   if (ns > sleep_above_ns)
     sleep_ns(ns - look_last_ns);
-  while (cct_clock_ns() - start_ns < ns)
-    if (is_oversubscribed)
-      sched_yield();
+  hold_until(track, start_ns + ns);
 }
 
 static void gemm(struct cct_host_track *track, const struct cct_host_entry *entry, int groups) {
@@ -90,11 +94,6 @@ static void elementwise(struct cct_host_track *track, const struct cct_host_entr
     to[i] = from[i] + 1;
 }
 
-static void hold_until(int64_t due_ns) {
-  while (cct_clock_ns() < due_ns)
-    ;
-}
-
 /* One thread seals chunk by chunk. The profile's time decides: a core faster than it waits at each chunk's end; one
  * that is slower leaves unsealed what it could not seal in time. cct_host_bounce_fact says which. */
 static enum cct_status bounce(struct cct_host_track *track, const struct cct_host_entry *entry,
@@ -115,7 +114,7 @@ static enum cct_status bounce(struct cct_host_track *track, const struct cct_hos
     }
     if (!track->x->is_verifying)
       memcpy(track->to + at, track->from + at, n);
-    hold_until(due_ns);
+    hold_until(track, due_ns);
   }
   return CCT_OK;
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The suite over MPI, a process a rank for host and several ranks a process for sim: conformance_mpi host|sim. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/conformance.h"
+#include "mpi_runner/world_mpi.h"
+
+int main(int argc, char **argv) {
+  struct cct_world *world;
+  if (argc != 2 || cct_world_mpi_open(&argc, &argv, &world))
+    return 2;
+  int is_sim = !strcmp(argv[1], "sim");
+  struct cct_profile *machine = NULL;
+  struct cct_suite suite = {.ops = cct_backend_by_name(argv[1]),
+                            .options = {.has_multicast = 1, .scale = 1, .deadline_ns = 20000000000},
+                            .ranks = is_sim ? 2 * world->size : world->size,
+                            .first_seed = 5000,
+                            .n_seeds = 6,
+                            .n_entries = 14,
+                            .n_tries = 20,
+                            .unit_ns = 1000000,
+                            .is_exact = is_sim};
+  if (!suite.ops || (is_sim && cct_profile_load("h200", &machine)))
+    return 2;
+  suite.options.machine = machine;
+  cct_conformance_order(world, &suite);
+  if (!world->rank)
+    printf("%s over MPI, %d processes: %d of %d random jobs broke the law\n", argv[1], world->size, suite.n_failed,
+           suite.n_seeds);
+  int status = world->ops->bcast(world, &suite.n_failed, sizeof suite.n_failed, 0) || suite.n_failed;
+  cct_world_mpi_close(world);
+  cct_profile_free(machine);
+  return status;
+}
