@@ -82,7 +82,7 @@ enum cct_status cct_figure_published(const struct cct_report *report, struct cct
   figure->width = 860;
   figure->height = 88 + 60 + n * 17;
   figure->narrow_width = 380;
-  figure->narrow_height = 122 + 60 + n * 34;
+  figure->narrow_height = 136 + 60 + n * 34;
   cct_published_free(&published);
   return CCT_OK;
 }

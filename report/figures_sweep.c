@@ -216,7 +216,7 @@ enum cct_status cct_figure_size(const struct cct_report *report, struct cct_figu
     cct_arms_text(report, arms, sizeof arms);
     struct cct_figure *figure =
         cct_figures_add(figures, "size", "How does the cost change with message size?", cct_asset_size_gp);
-    cct_figure_title(figure, "Ratio of times, by message size", arms, "ratio of medians, 95 % band",
+    cct_figure_title(figure, "Ratio of times, by message size", arms, "time of the arm over the baseline's, 95 % band",
                      cct_report_label(report));
     put_series_names(figure, sweep, shown);
     put_series(figure, sweep, shown, 1);

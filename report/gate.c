@@ -87,17 +87,21 @@ static enum cct_status compare_blocks(const struct cct_runs *runs, int a, int b,
   return CCT_OK;
 }
 
-/* What detects a condition speaks for it: an arm that says `on` on a machine that was `off` is no arm. */
+/* What was detected speaks for the arm: one that says `on` on a machine whose GPU had it off is no arm. */
+static enum cct_status check_fact(const struct cct_block *block, const char *name, const char *wanted,
+                                  const char *allow) {
+  const char *is = cct_block_fact(block, name);
+  if (!is || !strcmp(is, wanted) || !strcmp(is, "not known") || is_in_list(allow, name))
+    return CCT_OK;
+  return cct_fail(CCT_USAGE, "condition fact '%s' differs: arm '%s' needs '%s', %s was '%s'", name, block->head.arm,
+                  wanted, block->path, is);
+}
+
 static enum cct_status check_arm(const struct cct_block *block, const char *allow) {
-  const char *detected = cct_block_fact(block, "condition");
-  if (strcmp(block->head.factor, "condition") || !detected || is_in_list(allow, "condition"))
+  if (strcmp(block->head.factor, "condition"))
     return CCT_OK;
-  const char *arm = block->head.arm;
-  int is_clear = !strcmp(arm, "stripped") || !strncmp(arm, "emulated:", 9);
-  if (!strcmp(detected, is_clear ? "off" : arm) || !strcmp(detected, arm))
-    return CCT_OK;
-  return cct_fail(CCT_USAGE, "condition fact 'condition' differs: arm '%s' needs '%s', %s was '%s'", arm,
-                  is_clear ? "off" : arm, block->path, detected);
+  enum cct_status status = check_fact(block, "condition", block->head.arm, allow);
+  return status ? status : check_fact(block, "gpu_cc", strcmp(block->head.arm, "on") ? "off" : "on", allow);
 }
 
 static enum cct_status check_allow(const struct cct_runs *runs, const char *allow) {

@@ -5,7 +5,7 @@ set lmargin at screen NARROW ? 14.0 / PX : (LABELS * 6.6 + 24) / PX
 set border 1
 unset ytics
 set grid xtics lt 1 lw 0.6 lc rgb GRIDC
-set xrange [0:HI]
+set xrange [0:NARROW ? 1.2 * HI : HI]
 STEP = nice(HI / (NARROW ? 5.0 : 8.0))
 set xtics (); do for [i = 0:int(floor(HI / STEP))] { set xtics add (sprintf("%g", i * STEP) i * STEP) }
 set xlabel "time a token, fastest clear layout of its group = 1" offset 0,0.2

@@ -8,7 +8,7 @@ set xrange [LO:HI]
 STEP = nice((HI - LO) / (NARROW ? 4.0 : 8.0))
 eval pct_tics
 set xlabel "time added, per cent" offset 0,0.2
-set tmargin at screen at(NARROW ? 122 : 88)
+set tmargin at screen at(NARROW ? 136 : 88)
 set key at screen (NARROW ? 0.02 : (LABELS * 6.6 + 10) / PX), screen at(NARROW ? 92 : 56) left Left reverse horizontal samplen 0.8 maxrows 1 width -2
 if (OWN_HI >= OWN_LO) { set object 1 rectangle from first OWN_LO, graph 0 to first OWN_HI, graph 1 fc rgb C1 fs transparent solid 0.14 noborder back }
 set arrow 1 from first 0, graph 0 to first 0, graph 1 nohead lc rgb MUTED lw 1.2 back

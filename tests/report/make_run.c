@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Run directories for tests that need a large or a full one: no machine measured them.
+ *   make_run DIR showcase BOOTS   steps and collectives over layouts, batches and sizes, with noise and boot shifts
+ *   make_run DIR cells N SAMPLES  N cells, SAMPLES in all, two arms, five rounds of one boot */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/random.h"
+#include "report/report_fixture.h"
+
+static void add_steps(struct cct_block *block, int arm, int number, double shift) {
+  static const char *const layouts[] = {"tp=8", "tp=4,dp=2", "ep=8,dp=8", "tp=2,ep=8,dp=4"};
+  static const char *const models[] = {"qwen3-8b", "minimax-m2"};
+  char key[512];
+  for (int m = 0; m < 2; m++)
+    for (int l = 0; l < (m ? 4 : 2); l++)
+      for (int batch = 4; batch <= 128; batch *= batch < 8 ? 2 : 4) {
+        int is_train = batch == 4;
+        double base = is_train ? 9e5 + 1e5 * l : 4000 + 30 * batch + 300 * l;
+        double ratio = is_train ? 1.06 + 0.02 * l : 1.21 - 0.05 * log2(batch / 8.0) / 2 - 0.02 * l;
+        if (is_train)
+          snprintf(key, sizeof key,
+                   "{\"graph\":\"none\",\"layout\":\"%s\",\"model\":\"%s\",\"np\":8,\"workload\":\"train\"}",
+                   layouts[l], models[m]);
+        else
+          snprintf(
+              key, sizeof key,
+              "{\"batch\":%d,\"graph\":\"full\",\"layout\":\"%s\",\"model\":\"%s\",\"np\":8,\"workload\":\"decode\"}",
+              batch, layouts[l], models[m]);
+        fixture_steps(block, key, arm ? "emulated" : "measured", base * (arm ? ratio : 1) * shift, 0.4, 30,
+                      (uint64_t)(7919 * number + 31 * l + 17 * m + batch));
+      }
+}
+
+static void add_collectives(struct cct_block *block, int arm, int number, double shift) {
+  static const char *const kinds[] = {"all_reduce", "all_to_all"};
+  char key[512];
+  for (int k = 0; k < 2; k++)
+    for (int e = 3; e <= 28; e += k ? 5 : 3) {
+      double clear = 12 + ldexp(1, e) / 4e5;
+      snprintf(key, sizeof key, "{\"bytes\":%lld,\"np\":8,\"workload\":\"%s\"}", 1ll << e, kinds[k]);
+      fixture_steps(block, key, arm ? "emulated" : "measured", (arm ? 1.16 * clear + 10 : clear) * shift, 0.8, 30,
+                    (uint64_t)(104729 * number + 3 * e + k));
+    }
+}
+
+static void add_many(struct cct_block *block, int arm, int number, int cells, int samples) {
+  char key[512];
+  for (int c = 0; c < cells; c++) {
+    snprintf(key, sizeof key,
+             "{\"batch\":%d,\"layout\":\"tp=8\",\"model\":\"made-%d\",\"np\":8,\"workload\":\"decode\"}", 1 << (c % 8),
+             c / 8);
+    fixture_steps(block, key, arm ? "emulated" : "measured", 1000 * (arm ? 1.05 : 1), 0.5, samples,
+                  (uint64_t)number << 32 | (uint64_t)c);
+  }
+}
+
+int main(int argc, char **argv) {
+  int is_showcase = argc == 4 && !strcmp(argv[2], "showcase"), is_large = argc == 5 && !strcmp(argv[2], "cells");
+  if (!is_showcase && !is_large) {
+    fprintf(stderr, "usage: make_run DIR showcase BOOTS | make_run DIR cells N SAMPLES\n");
+    return 2;
+  }
+  mkdir(argv[1], 0777);
+  int boots = is_showcase ? atoi(argv[3]) : 1, number = 0;
+  for (int boot = 0; boot < boots; boot++)
+    for (int round = 0; round < 5; round++)
+      for (int arm = 0; arm < 2; arm++) {
+        struct cct_block *block =
+            fixture_block(arm ? "emulated:b200x8-tdx" : "off", boots > 1 ? 2 * boot + arm : 0, round);
+        double shift = 1 + 0.004 * cct_random_normal(5, (uint64_t)(2 * boot + arm)) * (boots > 1);
+        fixture_fact(block, "gpu.name", CCT_FACT_IDENTITY, "NVIDIA B200");
+        fixture_fact(block, "gpu_cc", CCT_FACT_CONDITION, "off");
+        fixture_fact(block, "gpu.clock_mhz", CCT_FACT_DRIFT, round % 2 ? "1965" : "1950");
+        if (is_showcase) {
+          add_steps(block, arm, number, shift);
+          add_collectives(block, arm, number, shift);
+        } else {
+          add_many(block, arm, number, atoi(argv[3]), atoi(argv[4]) / (atoi(argv[3]) * 10 * 2)); /* two ranks a step */
+        }
+        fixture_write(block, argv[1], number++);
+        cct_block_free(block);
+      }
+  return 0;
+}
