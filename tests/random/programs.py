@@ -126,8 +126,10 @@ def collective(rng, n_groups):
 
 
 def uneven(rng, op):
-    """Members of an all_to_allv may bring different amounts; of every other collective the same."""
-    return {**op, "bytes": int(op["bytes"] * rng.uniform(0.5, 2))} if op["kind"] == "all_to_allv" else op
+    """Members of an all_to_allv may bring different amounts; of every other collective the same by default."""
+    if op["kind"] == "all_to_allv":
+        return {**op, "bytes": int(op["bytes"] * rng.uniform(0.5, 2))}
+    return {**op, "bytes": {"base": 0, "per": op["bytes"] // 4, "slot": 0}} if op["bytes"] % 2 else op
 
 
 def ring(rng, groups):

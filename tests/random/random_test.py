@@ -44,7 +44,9 @@ def main():
             for seed, job in jobs.items():
                 files.append(f"{folder}/{seed}.json")
                 pathlib.Path(files[-1]).write_text(json.dumps(job))
-            done = subprocess.run([tool, "b200x8-tdx", str(REPETITIONS), PROCESSES, *files], capture_output=True, text=True)
+            binding = "uneven" if at // 50 % 2 else "even"
+            done = subprocess.run([tool, "b200x8-tdx", str(REPETITIONS), PROCESSES, binding, *files], capture_output=True,
+                                  text=True)
             lines = done.stdout.splitlines()
             if done.returncode or len(lines) != 3 * len(files):
                 sys.exit(f"sim_times ended with {done.returncode} after {len(lines)} of {3 * len(files)} answers: {done.stderr[:400]}")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sim_times PROFILE REPETITIONS PROCS[,PROCS..] JOB.json..: what sim makes of each job, one line of JSON for each
- * number of processes: every rank's bound durations [submit, run, is_blocking] and, of the last repetition, spans
- * [start, end]. A job that is refused gives null. */
+ * sim_times PROFILE REPETITIONS PROCS[,PROCS..] even|uneven JOB.json..: what sim makes of each job, one line of JSON
+ * for each number of processes: every rank's bound durations [submit, run, is_blocking] and, of the last repetition,
+ * spans [start, end]. A job that is refused gives null. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 struct question {
   const struct cct_profile *profile;
   const struct cct_job *job;
-  int repetitions;
+  int repetitions, is_uneven;
   struct cct_text *answers; /* by rank */
   int64_t closing_sync_ns;
 };
@@ -37,13 +37,35 @@ static void answer_rank(struct question *q, struct cct_executor *x, int owned, i
   cct_text_add(out, "]}");
 }
 
+/* One binding for each owned rank. */
+static struct cct_binding *bind_unevenly(const struct cct_job *job, int first, int count) {
+  struct cct_binding *bindings = calloc((size_t)count + 1, sizeof *bindings);
+  for (int i = 0; bindings && i < count; i++) {
+    const struct cct_program *p = cct_job_role(job, first + i)->program;
+    int64_t *slots = calloc((size_t)p->n_slots + 1, sizeof *slots);
+    if (!slots)
+      abort();
+    for (int k = 0; k < p->n_slots; k++)
+      slots[k] = p->slots[k].value * (1 + (first + i) % 3);
+    bindings[i].slots = slots;
+  }
+  return bindings;
+}
+
+static void free_bindings(struct cct_binding *bindings, int count) {
+  for (int i = 0; bindings && i < count; i++)
+    free((int64_t *)(uintptr_t)bindings[i].slots);
+  free(bindings);
+}
+
 static enum cct_status ask(const struct cct_world *world, void *context) {
   struct question *q = context;
   const struct cct_backend_ops *sim = &cct_backend_sim;
   struct cct_backend_options options = {.machine = q->profile, .has_multicast = 1};
   struct cct_backend *be = NULL;
   struct cct_executor *x = NULL;
-  int first, count, most = 0;
+  int first, count = 0, most = 0;
+  struct cct_binding *bindings = NULL;
   int64_t *rank_ns = NULL;
   struct cct_span *spans = NULL;
   enum cct_status status = sim->open(world, &options, &be);
@@ -59,13 +81,15 @@ static enum cct_status ask(const struct cct_world *world, void *context) {
   if (!rank_ns || !spans)
     abort();
   struct cct_burst burst = {.rank_ns = rank_ns};
-  status = sim->step(x, NULL, q->repetitions, &burst);
+  bindings = q->is_uneven ? bind_unevenly(q->job, first, count) : NULL;
+  status = sim->step(x, bindings, q->repetitions, &burst);
   for (int i = 0; i < count && !status; i++) {
     status = sim->trace(x, i, spans);
     if (!status)
       answer_rank(q, x, i, first + i, rank_ns[i], spans);
   }
 out:
+  free_bindings(bindings, count);
   free(rank_ns);
   free(spans);
   sim->unload(x);
@@ -73,14 +97,14 @@ out:
   return status;
 }
 
-static int answer(const struct cct_profile *profile, const char *path, int repetitions, int processes) {
+static int answer(const struct cct_profile *profile, const char *path, int repetitions, int is_uneven, int processes) {
   struct cct_json *document = NULL;
   struct cct_job *job = NULL;
   enum cct_status status = cct_json_load(path, &document);
   struct cct_json_at at = cct_json_root(document, path);
   if (!status)
     status = cct_job_from_json(&at, &job);
-  struct question q = {.profile = profile, .job = job, .repetitions = repetitions};
+  struct question q = {.profile = profile, .job = job, .repetitions = repetitions, .is_uneven = is_uneven};
   if (!status) {
     q.answers = calloc((size_t)job->ranks, sizeof *q.answers);
     status = processes == 1 ? ask(cct_world_self(), &q) : thread_world_run(processes, ask, &q);
@@ -101,15 +125,15 @@ static int answer(const struct cct_profile *profile, const char *path, int repet
 int main(int argc, char **argv) {
   struct cct_profile *profile;
   int is_refused = 0;
-  if (argc < 5)
+  if (argc < 6)
     return 2;
   cct_log_name("sim_times");
   if (cct_profile_load(argv[1], &profile) != CCT_OK)
     return 2;
-  for (int i = 4; i < argc; i++) {
+  for (int i = 5; i < argc; i++) {
     char *rest, *list = strdup(argv[3]);
     for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
-      is_refused |= answer(profile, argv[i], atoi(argv[2]), atoi(word));
+      is_refused |= answer(profile, argv[i], atoi(argv[2]), !strcmp(argv[4], "uneven"), atoi(word));
     free(list);
   }
   cct_profile_free(profile);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Known surcharges come out of a prediction: 0, 0.5, 1, 3 and 17 % put in at each boundary alone and at all of them, in both
- * submission forms, and -5 % by giving the baseline the surcharge, to 0.01 points. The program is serial: its clear step is
- * a sum, so that a surcharge of x % of it, spread over the entries of one boundary, is x % of the step. */
+ * Known surcharges come out of a prediction: 0, 0.5, 1, 3 and 17 % put in at each boundary alone and at all of them, in
+ * both submission forms, and -5 % by giving the baseline the surcharge, to 0.01 points. The program is serial: its
+ * clear step is a sum, so that a surcharge of x % of it, spread over the entries of one boundary, is x % of the step.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,8 +49,10 @@ static struct cct_job *serial_job(void) {
   add_serial(&text, LAUNCHES, "{\"op\":\"launch\",\"lane\":0,\"host\":1}");
   snprintf(op, sizeof op, "{\"op\":\"copy\",\"lane\":0,\"host\":1,\"direction\":\"h2d\",\"bytes\":%d}", COPY_BYTES);
   add_serial(&text, COPIES, op);
-  snprintf(op, sizeof op, "{\"op\":\"collective\",\"lane\":0,\"host\":1,\"kind\":\"all_reduce\",\"group\":0,\"bytes\":%d,"
-                          "\"type\":\"bf16\"}", REDUCE_BYTES);
+  snprintf(op, sizeof op,
+           "{\"op\":\"collective\",\"lane\":0,\"host\":1,\"kind\":\"all_reduce\",\"group\":0,\"bytes\":%d,"
+           "\"type\":\"bf16\"}",
+           REDUCE_BYTES);
   add_serial(&text, REDUCES, op);
   cct_text_add(&text, "{\"op\":\"hostwork\",\"host\":1,\"ns\":%d}]}}]}", HOSTWORK_NS);
   assert_int_equal(cct_json_parse(text.s, text.length, "test", &document), CCT_OK);
@@ -82,8 +85,9 @@ static int teardown(void **state) {
   return 0;
 }
 
-/* A profile whose confidential column costs `pct` per cent of the clear step more at each boundary in `mask`. Capability:
- * the ring that is left without multicast is slower by that; where capability is not in the mask it is as fast as NVLS. */
+/* A profile whose confidential column costs `pct` per cent of the clear step more at each boundary in `mask`.
+ * Capability: the ring that is left without multicast is slower by that; where capability is not in the mask it is as
+ * fast as NVLS. */
 struct made {
   struct cct_profile machine, emulated;
   struct cct_collective_cost clear[2], confidential[1];

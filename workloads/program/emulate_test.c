@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What emulate() puts where, form by form and boundary by boundary, and what it leaves alone. How much time it adds is held
- * against the profile in backends/predict_test.c. */
+ * What emulate() puts where, form by form and boundary by boundary, and what it leaves alone. How much time it adds is
+ * held against the profile in backends/predict_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,8 @@ static int teardown(void **state) {
 
 #define ON "\"lane\":0,\"host\":2"
 #define JOB(ops)                                                                                                       \
-  "{\"schema\":1,\"ranks\":8,\"groups\":[{\"name\":\"tp\",\"size\":8,\"stride\":1}],\"roles\":[{\"first\":0,\"count\":8," \
+  "{\"schema\":1,\"ranks\":8,\"groups\":[{\"name\":\"tp\",\"size\":8,\"stride\":1}],\"roles\":[{\"first\":0,"          \
+  "\"count\":8,"                                                                                                       \
   "\"program\":{\"name\":\"p\",\"lanes\":[{\"name\":\"main\",\"kind\":\"stream\"},{\"name\":\"side\",\"kind\":"        \
   "\"stream\"},{\"name\":\"cpu\",\"kind\":\"host\"}],\"slots\":[],\"buffers\":[],\"ops\":[" ops "]}}]}"
 #define REDUCE "\"kind\":\"all_reduce\",\"group\":0,\"bytes\":100000000,\"type\":\"bf16\"}"
@@ -69,16 +70,18 @@ static void assert_ops(const char *text, unsigned mask, const char *wanted) {
 
 #define CHANNEL (1u << CCT_BOUNDARY_CHANNEL)
 #define EVERY_SUBMISSION                                                                                               \
-  JOB("{\"op\":\"launch\"," ON ",\"waits\":[\"prev:9\"]},{\"op\":\"group\"," ON "},{\"op\":\"collective\"," ON "," REDUCE \
-      ",{\"op\":\"end\"},{\"op\":\"graph\"," ON "},{\"op\":\"launch\",\"lane\":0},{\"op\":\"launch\",\"lane\":1,\"waits\":[5]}," \
-      "{\"op\":\"end\"},{\"op\":\"hostwork\",\"host\":2,\"ns\":1000,\"waits\":[4]},{\"op\":\"copy\"," ON                 \
+  JOB("{\"op\":\"launch\"," ON ",\"waits\":[\"prev:9\"]},{\"op\":\"group\"," ON "},{\"op\":\"collective\"," ON         \
+      "," REDUCE ",{\"op\":\"end\"},{\"op\":\"graph\"," ON                                                             \
+      "},{\"op\":\"launch\",\"lane\":0},{\"op\":\"launch\",\"lane\":1,\"waits\":[5]},"                                 \
+      "{\"op\":\"end\"},{\"op\":\"hostwork\",\"host\":2,\"ns\":1000,\"waits\":[4]},{\"op\":\"copy\"," ON               \
       ",\"direction\":\"d2h\",\"memory\":\"pageable\",\"blocking\":true,\"bytes\":8},{\"op\":\"sync\"," ON "}")
 
 static void test_channel_on_the_host(void **state) {
   (void)state;
-  assert_ops(EVERY_SUBMISSION, CHANNEL,
-             "d:-1:2:31000 launch<p13 d:-1:2:31000 group collective end d:-1:2:31000 graph launch launch<8 end hostwork<7 "
-             "d:-1:2:31000 copy sync d:-1:2:50 ");
+  assert_ops(
+      EVERY_SUBMISSION, CHANNEL,
+      "d:-1:2:31000 launch<p13 d:-1:2:31000 group collective end d:-1:2:31000 graph launch launch<8 end hostwork<7 "
+      "d:-1:2:31000 copy sync d:-1:2:50 ");
 }
 
 static void test_channel_in_the_stream(void **state) {
@@ -103,9 +106,10 @@ static void test_nothing_is_added_without_a_surcharge(void **state) {
 /* 8 ranks, 100 MB: clear without NVLS Ring Simple, toll 56 us at 682.2 GB/s; confidential the same at times 156/185. */
 static void test_nvlink(void **state) {
   (void)state;
-  struct cct_job *job = emulated_of(JOB("{\"op\":\"collective\"," ON "," REDUCE ",{\"op\":\"launch\",\"lane\":1,\"host\":2,"
-                                        "\"waits\":[0]},{\"op\":\"sync\",\"lane\":1,\"host\":2}"),
-                                    1u << CCT_BOUNDARY_NVLINK);
+  struct cct_job *job =
+      emulated_of(JOB("{\"op\":\"collective\"," ON "," REDUCE ",{\"op\":\"launch\",\"lane\":1,\"host\":2,"
+                      "\"waits\":[0]},{\"op\":\"sync\",\"lane\":1,\"host\":2}"),
+                  1u << CCT_BOUNDARY_NVLINK);
   const struct cct_op *delay = &job->roles[0].program->ops[1];
   assert_int_equal(delay->kind, CCT_OP_DELAY);
   assert_int_equal(delay->delay.of, 0);
@@ -115,17 +119,18 @@ static void test_nvlink(void **state) {
   cct_job_free(job);
   assert_ops(JOB("{\"op\":\"group\"," ON "},{\"op\":\"send\"," ON ",\"group\":0,\"peer_offset\":1,\"bytes\":1000},"
                  "{\"op\":\"recv\"," ON ",\"group\":0,\"peer_offset\":-1,\"bytes\":1000},{\"op\":\"end\"},"
-                 "{\"op\":\"group\"," ON "},{\"op\":\"collective\"," ON "," REDUCE ",{\"op\":\"collective\"," ON "," REDUCE
-                 ",{\"op\":\"end\"},{\"op\":\"launch\"," ON ",\"waits\":[0,4]}"),
+                 "{\"op\":\"group\"," ON "},{\"op\":\"collective\"," ON "," REDUCE ",{\"op\":\"collective\"," ON
+                 "," REDUCE ",{\"op\":\"end\"},{\"op\":\"launch\"," ON ",\"waits\":[0,4]}"),
              1u << CCT_BOUNDARY_NVLINK,
              "group send recv end d:0:2:9985 group collective collective end d:0:2:-10410 d:0:2:-10410 launch<4<10 ");
 }
 
 static void test_copies_bounce_and_block(void **state) {
   (void)state;
-  struct cct_job *job = emulated_of(JOB("{\"op\":\"copy\"," ON ",\"direction\":\"h2d\",\"bytes\":8},{\"op\":\"copy\"," ON
-                                        ",\"direction\":\"d2d\",\"bytes\":8}"),
-                                    1u << CCT_BOUNDARY_COPIES);
+  struct cct_job *job =
+      emulated_of(JOB("{\"op\":\"copy\"," ON ",\"direction\":\"h2d\",\"bytes\":8},{\"op\":\"copy\"," ON
+                      ",\"direction\":\"d2d\",\"bytes\":8}"),
+                  1u << CCT_BOUNDARY_COPIES);
   const struct cct_op *ops = job->roles[0].program->ops;
   assert_true(ops[0].copy.is_bounce && ops[0].copy.is_blocking);
   assert_false(ops[1].copy.is_bounce || ops[1].copy.is_blocking);
@@ -134,8 +139,9 @@ static void test_copies_bounce_and_block(void **state) {
 
 static void test_a_bounce_copy_in_a_graph_is_refused(void **state) {
   (void)state;
-  static const char text[] = JOB("{\"op\":\"graph\"," ON "},{\"op\":\"copy\",\"lane\":0,\"direction\":\"h2d\",\"bytes\":8},"
-                                 "{\"op\":\"end\"}");
+  static const char text[] =
+      JOB("{\"op\":\"graph\"," ON "},{\"op\":\"copy\",\"lane\":0,\"direction\":\"h2d\",\"bytes\":8},"
+          "{\"op\":\"end\"}");
   struct cct_json *document;
   struct cct_job *job, *emulated = NULL;
   assert_int_equal(cct_json_parse(text, strlen(text), "test", &document), CCT_OK);
@@ -159,7 +165,8 @@ static void test_counts_stay(void **state) {
   (void)state;
   for (int form = 0; form < 2; form++) {
     profile->confidential.submission.form = (enum cct_submission_form)form;
-    struct cct_job *before = emulated_of(EVERY_SUBMISSION, 0), *after = emulated_of(EVERY_SUBMISSION, CCT_ALL_BOUNDARIES);
+    struct cct_job *before = emulated_of(EVERY_SUBMISSION, 0),
+                   *after = emulated_of(EVERY_SUBMISSION, CCT_ALL_BOUNDARIES);
     struct cct_counts a, b;
     struct cct_binding binding = {0};
     cct_count_program(before, before->roles[0].program, &binding, &a);
