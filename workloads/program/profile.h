@@ -5,6 +5,8 @@
 #ifndef CCT_WORKLOADS_PROGRAM_PROFILE_H
 #define CCT_WORKLOADS_PROGRAM_PROFILE_H
 
+#include <stdio.h>
+
 #include "base/status.h"
 #include "workloads/program/program.h"
 
@@ -91,5 +93,7 @@ struct cct_profile {
 /* NAME_OR_FILE as cct_data_path (base/data.h) takes it. What is missing or wrong is refused by JSON path. */
 enum cct_status cct_profile_load(const char *name_or_file, struct cct_profile **profile_out) CCT_CHECKED;
 void cct_profile_free(struct cct_profile *profile); /* NULL-safe */
+/* As a person reads it: a line a cost with both columns, bounds, surcharge, kinds and sources. profile_show.c */
+void cct_profile_show(const struct cct_profile *profile, FILE *out);
 
 #endif

@@ -131,12 +131,37 @@ static void test_unknown_profile_is_refused(void **state) {
   assert_non_null(strstr(said, "did you mean 'b200x8-tdx'"));
 }
 
+static void test_show(void **state) {
+  (void)state;
+  struct cct_profile *profile;
+  char *text = NULL;
+  size_t size = 0;
+  assert_int_equal(cct_profile_load("b200x8-tdx", &profile), CCT_OK);
+  FILE *out = open_memstream(&text, &size);
+  cct_profile_show(profile, out);
+  fclose(out);
+  const char *line = strstr(text, "\nsubmission ");
+  assert_non_null(line);
+  char wanted[] = "submission us 3.45 34.45 (15.7..34.45) +31 published [1] [2]\n", got[256];
+  size_t n = 0;
+  for (const char *c = line + 1; n + 1 < sizeof got && (n == 0 || got[n - 1] != '\n'); c++)
+    if (*c != ' ' || c[1] != ' ') /* as it stands but for the width of columns */
+      got[n++] = *c;
+  got[n] = '\0';
+  assert_string_equal(got, wanted);
+  assert_non_null(strstr(text, "all_reduce x8 NVLS/Simple busbw"));
+  assert_non_null(strstr(text, "[1] arXiv 2608.26575"));
+  free(text);
+  cct_profile_free(profile);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shipped_profiles_are_read),
       cmocka_unit_test(test_published_figures),
       cmocka_unit_test(test_wrong_profiles_are_refused_by_path),
       cmocka_unit_test(test_unknown_profile_is_refused),
+      cmocka_unit_test(test_show),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
