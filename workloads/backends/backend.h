@@ -29,6 +29,7 @@ struct cct_backend_options {
   int is_shared_gpu;
   int64_t scale; /* host: sizes are divided by it */
   int64_t deadline_ns;
+  int is_traced; /* keep what trace() tells; where that costs time (cuda) trace() is refused without */
 };
 
 /* What one burst took. `rank_ns` has one value for each rank this process owns, in rank order: the whole burst, not

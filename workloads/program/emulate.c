@@ -77,8 +77,8 @@ static int64_t channel_ns(const struct emulation *e, const struct cct_op *op, in
 
 static int is_blocking_copy(const struct emulation *e, const struct cct_op *op) {
   return op->kind == CCT_OP_COPY &&
-         (op->copy.is_blocking ||
-          (op->copy.direction != CCT_COPY_D2D && e->profile->clear.copy[op->copy.direction][op->copy.memory].blocks));
+         (op->copy.is_blocking || (op->copy.direction != CCT_COPY_D2D &&
+                                   cct_column_copy(&e->profile->clear, op->copy.direction, op->copy.memory)->blocks));
 }
 
 /* Behind the work rather than in front of it: so it begins no earlier than the work's own submission allows, and
@@ -143,7 +143,7 @@ static enum cct_status make_bounce(const struct emulation *e, int id, struct cct
                     "without graphs",
                     e->old->name, id, op->name);
   op->copy.is_bounce = 1;
-  op->copy.is_blocking |= e->profile->confidential.copy[op->copy.direction][op->copy.memory].blocks;
+  op->copy.is_blocking |= cct_column_copy(&e->profile->confidential, op->copy.direction, op->copy.memory)->blocks;
   return CCT_OK;
 }
 

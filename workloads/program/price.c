@@ -62,8 +62,7 @@ static int cheapest_row(const struct cct_pricing *pricing, enum cct_collective k
   return nearest > 0;
 }
 
-/* What the busiest member sends to, or receives from, the others. */
-static double busiest_bytes(const struct cct_matrix *matrix) {
+double cct_busiest_bytes(const struct cct_matrix *matrix) {
   double busiest = 0;
   for (int i = 0; i < matrix->n; i++) {
     double sent = 0, received = 0;
@@ -95,7 +94,7 @@ static enum cct_status price_collective(const struct cct_pricing *pricing, const
   int n = group->size;
   double bytes = value(op->collective.bytes, binding), wire_bytes = bytes * cct_collective_factor(kind, n);
   if (op->collective.matrix >= 0 && binding->matrices)
-    wire_bytes = busiest_bytes(&binding->matrices[op->collective.matrix]);
+    wire_bytes = cct_busiest_bytes(&binding->matrices[op->collective.matrix]);
   *cost = (struct cct_link_cost){0, wire_bytes, column->p2p.sm_gb_s.value};
   if (n == 1) {
     cost->wire_bytes = 0;
@@ -156,7 +155,7 @@ static double copy_us(const struct cct_column *column, const struct cct_op *op, 
   double bytes = value(op->copy.bytes, binding);
   if (op->copy.direction == CCT_COPY_D2D)
     return roofline_us(column, 0, CCT_TYPE_FP32, 2 * bytes);
-  const struct cct_copy_cost *cost = &column->copy[op->copy.direction][op->copy.memory];
+  const struct cct_copy_cost *cost = cct_column_copy(column, op->copy.direction, op->copy.memory);
   return cost->fixed_us.value + transfer_us(bytes, cost->gb_s.value);
 }
 
@@ -166,8 +165,9 @@ static void price_copy(const struct cct_pricing *pricing, const struct cct_op *o
   if (op->copy.is_bounce && pricing->bounce)
     us = fmax(us, copy_us(pricing->bounce, op, binding));
   duration->run_ns = ns_of_us(us);
-  duration->is_blocking = op->copy.is_blocking || (op->copy.direction != CCT_COPY_D2D && !in_graph &&
-                                                   pricing->column->copy[op->copy.direction][op->copy.memory].blocks);
+  duration->is_blocking =
+      op->copy.is_blocking || (op->copy.direction != CCT_COPY_D2D && !in_graph &&
+                               cct_column_copy(pricing->column, op->copy.direction, op->copy.memory)->blocks);
 }
 
 /* ---- a whole program ---- */

@@ -37,6 +37,9 @@ struct cct_duration { /* ns, of one entry */
 /* Nodes of the GRAPH at entry `id`: GPU operations inside, a GROUP counted once, DELAY not (law 6). */
 int cct_graph_nodes(const struct cct_program *program, int id);
 
+/* What the busiest member sends to, or receives from, the others. */
+double cct_busiest_bytes(const struct cct_matrix *matrix);
+
 /* How a COLLECTIVE, SEND or RECV of `rank` is priced: time = fixed_us + wire_bytes / gb_s. */
 struct cct_link_cost {
   double fixed_us, wire_bytes, gb_s;

@@ -90,6 +90,12 @@ struct cct_profile {
   struct cct_json *document; /* keeps the sources' text alive */
 };
 
+/* Of a copy between host and device. Mapped memory is pinned memory that the GPU itself reads and writes. */
+static inline const struct cct_copy_cost *cct_column_copy(const struct cct_column *column, enum cct_direction direction,
+                                                          enum cct_memory memory) {
+  return &column->copy[direction][memory == CCT_MEM_PAGEABLE];
+}
+
 /* NAME_OR_FILE as cct_data_path (base/data.h) takes it. What is missing or wrong is refused by JSON path. */
 enum cct_status cct_profile_load(const char *name_or_file, struct cct_profile **profile_out) CCT_CHECKED;
 void cct_profile_free(struct cct_profile *profile); /* NULL-safe */

@@ -96,8 +96,8 @@ static const char *wrong_copy(const struct check *c, const struct cct_op *op) {
   if (!is_quantity(c, op->copy.bytes))
     return "its bytes are no size, or name a slot that does not exist";
   int is_host = op->copy.direction != CCT_COPY_D2D;
-  if (is_host && op->copy.memory != CCT_MEM_PINNED && op->copy.memory != CCT_MEM_PAGEABLE)
-    return "a host-device copy needs pinned or pageable memory";
+  if (is_host && op->copy.memory == CCT_MEM_DEVICE)
+    return "a host-device copy needs pinned, pageable or mapped memory";
   if (!is_host && op->copy.is_bounce)
     return "a copy inside the device is no bounce copy";
   if (c->graph >= 0 && is_host && op->copy.memory == CCT_MEM_PAGEABLE)

@@ -110,7 +110,7 @@ static const struct {
     {JOB(GRAPH ",{\"op\":\"copy\",\"lane\":0,\"direction\":\"h2d\",\"bytes\":8,\"bounce\":true}," END),
      "a blocking or bounce copy inside a graph"},
     {JOB("{\"op\":\"copy\"," ON ",\"direction\":\"h2d\",\"memory\":\"device\",\"bytes\":8}"),
-     "needs pinned or pageable"},
+     "needs pinned, pageable or mapped"},
     {JOB(LAUNCH "," GRAPH ",{\"op\":\"launch\",\"lane\":0,\"waits\":[0]}," END), "crosses the edge of a graph"},
     {JOB(GRAPH ",{\"op\":\"launch\",\"lane\":0}," END ",{\"op\":\"launch\"," ON ",\"waits\":[1]}"), "crosses the edge"},
     {JOB(GRAPH ",{\"op\":\"launch\",\"lane\":0,\"waits\":[\"prev:1\"]}," END), "crosses the edge"},
