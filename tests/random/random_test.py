@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""random_test.py SIM_TIMES [COUNT [FIRST_SEED]]: sim's start and end of every entry of random jobs, for 1, 2 and 8 processes,
-against law.py. Exact equality."""
+"""random_test.py SIM_TIMES [COUNT [FIRST_SEED [MPIEXEC]]]: sim's start and end of every entry of random jobs against law.py,
+with 1, 2 and 8 processes: threads, or, with MPIEXEC, processes of MPI. Exact equality."""
+import concurrent.futures
 import json
 import pathlib
 import subprocess
@@ -31,27 +32,46 @@ def compare(name, job, answers):
     return entries
 
 
+def ask(tool, mpiexec, binding, files):
+    """One line of answers a file and number of processes, files outermost."""
+    last = [binding, *files]
+    if not mpiexec:
+        return run([tool, "b200x8-tdx", str(REPETITIONS), PROCESSES, *last])
+    by_processes = [run([mpiexec, "-np", n, tool, "b200x8-tdx", str(REPETITIONS), "mpi", *last])
+                    for n in PROCESSES.split(",")]
+    return [lines[k] for k in range(len(files)) for lines in by_processes]
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{command[0]} ended with {done.returncode}: {done.stderr[:400]}")
+    return done.stdout.splitlines()
+
+
+def check(tool, mpiexec, at, end):
+    """Jobs of the seeds from `at` up to `end`; how many entries were compared."""
+    jobs = {seed: programs.job(seed) for seed in range(at, end)}
+    with tempfile.TemporaryDirectory() as folder:
+        files = []
+        for seed, job in jobs.items():
+            files.append(f"{folder}/{seed}.json")
+            pathlib.Path(files[-1]).write_text(json.dumps(job))
+        lines = ask(tool, mpiexec, "uneven" if at // 50 % 2 else "even", files)
+    if len(lines) != 3 * len(files):
+        sys.exit(f"{len(lines)} of {3 * len(files)} answers")
+    return sum(compare(f"seed {seed}", job, [json.loads(line) for line in lines[3 * k:3 * k + 3]])
+               for k, (seed, job) in enumerate(jobs.items()))
+
+
 def main():
     tool = sys.argv[1]
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 500
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    entries = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for at in range(first, first + count, 50):
-            seeds = range(at, min(at + 50, first + count))
-            jobs = {seed: programs.job(seed) for seed in seeds}
-            files = []
-            for seed, job in jobs.items():
-                files.append(f"{folder}/{seed}.json")
-                pathlib.Path(files[-1]).write_text(json.dumps(job))
-            binding = "uneven" if at // 50 % 2 else "even"
-            done = subprocess.run([tool, "b200x8-tdx", str(REPETITIONS), PROCESSES, binding, *files], capture_output=True,
-                                  text=True)
-            lines = done.stdout.splitlines()
-            if done.returncode or len(lines) != 3 * len(files):
-                sys.exit(f"sim_times ended with {done.returncode} after {len(lines)} of {3 * len(files)} answers: {done.stderr[:400]}")
-            for k, (seed, job) in enumerate(jobs.items()):
-                entries += compare(f"seed {seed}", job, [json.loads(line) for line in lines[3 * k:3 * k + 3]])
+    mpiexec = sys.argv[4] if len(sys.argv) > 4 else None
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        parts = [pool.submit(check, tool, mpiexec, at, min(at + 50, first + count)) for at in range(first, first + count, 50)]
+        entries = sum(part.result() for part in parts)
     print(f"{count} jobs, {entries} entries with 1, 2 and 8 processes: as the law says")
 
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "json/json.h"
+#include "mpi_runner/world_mpi.h"
 #include "tests/random/thread_world.h"
 #include "workloads/backends/sim.h"
 
@@ -97,7 +98,31 @@ out:
   return status;
 }
 
-static int answer(const struct cct_profile *profile, const char *path, int repetitions, int is_uneven, int processes) {
+/* Brings the answers of all processes' ranks to each of them. */
+static enum cct_status share(const struct cct_world *world, struct question *q) {
+  struct cct_text mine = {0};
+  size_t *bytes = calloc((size_t)world->size, sizeof *bytes), total = 0;
+  for (int rank = 0; rank < q->job->ranks; rank++)
+    if (q->answers[rank].length) {
+      cct_text_append(&mine, q->answers[rank].s, q->answers[rank].length + 1);
+      cct_text_free(&q->answers[rank]);
+    }
+  enum cct_status status = bytes ? world->ops->allgather(world, &mine.length, sizeof mine.length, bytes) : CCT_NOMEM;
+  for (int p = 0; bytes && p < world->size; p++)
+    total += bytes[p];
+  char *all = malloc(total + 1), *at = all;
+  if (!status)
+    status = all ? world->ops->allgatherv(world, mine.s, mine.length, all, bytes) : CCT_NOMEM;
+  for (int rank = 0; rank < q->job->ranks && !status; rank++, at += strlen(at) + 1)
+    cct_text_append(&q->answers[rank], at, strlen(at));
+  free(all);
+  free(bytes);
+  cct_text_free(&mine);
+  return status;
+}
+
+static int answer(const struct cct_profile *profile, const char *path, int repetitions, int is_uneven, int processes,
+                  const struct cct_world *mpi) {
   struct cct_json *document = NULL;
   struct cct_job *job = NULL;
   enum cct_status status = cct_json_load(path, &document);
@@ -107,13 +132,18 @@ static int answer(const struct cct_profile *profile, const char *path, int repet
   struct question q = {.profile = profile, .job = job, .repetitions = repetitions, .is_uneven = is_uneven};
   if (!status) {
     q.answers = calloc((size_t)job->ranks, sizeof *q.answers);
-    status = processes == 1 ? ask(cct_world_self(), &q) : thread_world_run(processes, ask, &q);
+    status = mpi ? ask(mpi, &q) : processes == 1 ? ask(cct_world_self(), &q) : thread_world_run(processes, ask, &q);
   }
+  if (mpi && !status)
+    status = share(mpi, &q);
+  if (mpi && mpi->rank)
+    goto out; /* process 0 prints */
   if (status)
     printf("null\n");
   else
     for (int rank = 0; rank < job->ranks; rank++)
       printf("%s%s%s", rank ? "," : "[", q.answers[rank].s, rank == job->ranks - 1 ? "]\n" : "");
+out:
   for (int rank = 0; q.answers && rank < job->ranks; rank++)
     cct_text_free(&q.answers[rank]);
   free(q.answers);
@@ -124,18 +154,23 @@ static int answer(const struct cct_profile *profile, const char *path, int repet
 
 int main(int argc, char **argv) {
   struct cct_profile *profile;
+  struct cct_world *mpi = NULL;
   int is_refused = 0;
   if (argc < 6)
     return 2;
   cct_log_name("sim_times");
+  if (!strcmp(argv[3], "mpi") && cct_world_mpi_open(&argc, &argv, &mpi) != CCT_OK)
+    return 2;
   if (cct_profile_load(argv[1], &profile) != CCT_OK)
     return 2;
   for (int i = 5; i < argc; i++) {
     char *rest, *list = strdup(argv[3]);
     for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
-      is_refused |= answer(profile, argv[i], atoi(argv[2]), !strcmp(argv[4], "uneven"), atoi(word));
+      is_refused |= answer(profile, argv[i], atoi(argv[2]), !strcmp(argv[4], "uneven"), atoi(word), mpi);
     free(list);
   }
   cct_profile_free(profile);
+  if (mpi)
+    cct_world_mpi_close(mpi);
   return is_refused;
 }
