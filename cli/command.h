@@ -10,6 +10,7 @@
 
 /* X(name, option bit, arguments, summary) */
 #define CCT_COMMANDS(X)                                                                                                \
+  X(doctor, CCT_DOCTOR, "", "what is this machine, and is it fit to be measured?")                                     \
   X(plan, CCT_PLAN, "", "rank layouts by what confidential computing costs them")                                      \
   X(run, CCT_RUN, "[SUITE]", "perform a suite's cells under every arm and record them")                                \
   X(report, CCT_REPORT, "RUN...", "pairs, figures, pages")                                                                \

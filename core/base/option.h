@@ -43,7 +43,7 @@ enum cct_option_scope {
 #define CCT_STEPS (CCT_RUN | CCT_PLAN)
 /* X(ID, long name, letter or 0, kind, min, max, default or NULL, argument, commands, scope, help) */
 #define CCT_OPTIONS(X)                                                                                                 \
-  X(OUTPUT, "output", 'o', TEXT, 0, 0, NULL, "DIR", CCT_ANY & ~(CCT_SHOW | CCT_CHECK), COMMAND,                        \
+  X(OUTPUT, "output", 'o', TEXT, 0, 0, NULL, "DIR", CCT_ANY & ~(CCT_SHOW | CCT_CHECK | CCT_DOCTOR), COMMAND,           \
     "where the results go")                                                                                            \
   X(MODEL, "model", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_STEPS, CELL,                                                 \
     "a preset of data/models or a Hugging Face config.json")                                                           \
@@ -110,6 +110,7 @@ enum cct_option_scope {
   X(ALLOW, "allow", 0, TEXT, 0, 0, NULL, "FACT[,FACT..]", CCT_REPORT, COMMAND, "compare although these facts differ (stamped on every page)") \
   X(BEFORE_RUN, "before-run", 0, FLAG, 0, 0, NULL, NULL, CCT_DOCTOR, COMMAND, "is this machine fresh enough to be measured") \
   X(FIXTURE, "fixture", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND, "judge a recorded machine instead of this one") \
+  X(NCCL_LOG, "nccl-log", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND, "what NCCL says itself (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NVLS)") \
   X(RULES, "rules", 0, TEXT, 0, 0, NULL, "FILE", CCT_TUNE, COMMAND, "where the tuner rules go")                        \
   X(JSON, "json", 0, FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "one JSON document on stdout")                          \
   X(QUIET, "quiet", 'q', FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "errors and results only")                          \

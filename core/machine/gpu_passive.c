@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine/look_up.h"
+
 struct nvml_cc_state { /* nvmlConfComputeSystemState_t, since driver API 12.2 */
   unsigned environment, cc_feature, dev_tools_mode;
 };
@@ -31,9 +33,6 @@ typedef int cu_init_call(unsigned flags);
 typedef int cu_count_call(int *count);
 typedef int cu_attribute_call(int *value, int attribute, int device);
 
-/* ISO C has no conversion from dlsym's pointer to a function's; POSIX asks for this copy. */
-#define LOOK_UP(library, name, call) (*(void **)&(call) = dlsym((library), (name)))
-
 /* The new call first: only it knows of protected PCIe and encrypted NVLink. A driver that has the call but refuses it
  * is asked the old way; one that refuses both leaves the answer open, where NCCL would take it for off. */
 static const char *read_cc(void *nvml, struct cct_gpu_passive *facts) {
@@ -45,11 +44,17 @@ static const char *read_cc(void *nvml, struct cct_gpu_passive *facts) {
   if (get_settings && get_settings(&settings) == NVML_OK) {
     facts->multi_gpu = (int)settings.multi_gpu_mode;
     facts->cc = settings.cc_feature == 1 || settings.multi_gpu_mode != 0;
+    facts->cc_feature = (int)settings.cc_feature;
+    facts->environment = (int)settings.environment;
+    facts->dev_tools = (int)settings.dev_tools_mode;
     return "nvmlSystemGetConfComputeSettings";
   }
   LOOK_UP(nvml, "nvmlSystemGetConfComputeState", get_state);
   if (get_state && get_state(&state) == NVML_OK) {
     facts->cc = state.cc_feature == 1;
+    facts->cc_feature = (int)state.cc_feature;
+    facts->environment = (int)state.environment;
+    facts->dev_tools = (int)state.dev_tools_mode;
     return "nvmlSystemGetConfComputeState";
   }
   return get_settings || get_state ? "NVML refused" : "NVML has no such call";
@@ -120,7 +125,8 @@ static int read_multicast(struct cct_gpu_passive *facts) {
 }
 
 void cct_gpu_passive_read(struct cct_gpu_passive *facts_out) {
-  struct cct_gpu_passive facts = {.cc = -1, .multi_gpu = -1, .multicast = -1, .gpus = -1};
+  struct cct_gpu_passive facts = {
+      .cc = -1, .cc_feature = -1, .environment = -1, .dev_tools = -1, .multi_gpu = -1, .multicast = -1, .gpus = -1};
   const char *cc_why = read_nvml(&facts);
   int devices = read_multicast(&facts);
   if (devices < 0)

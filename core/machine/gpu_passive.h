@@ -8,6 +8,9 @@
 
 struct cct_gpu_passive {
   int cc;            /* 1: confidential computing is on in any of its modes; 0: off; -1: not known */
+  int cc_feature;    /* as NVML words it: protected PCIe reads 0 here and is CC; -1: not known */
+  int environment;   /* 0: unavailable, 1: simulation, 2: production; -1: not known */
+  int dev_tools;     /* 1: devtools mode, whose memory and counters are open; -1: not known */
   int multi_gpu;     /* 0: none, 1: protected PCIe, 2: encrypted NVLink; -1: not known (before driver API 12.4) */
   int multicast;     /* the attribute, the lowest over the devices that this process sees; -1: not known */
   int gpus;          /* that NVML lists; -1: not known */

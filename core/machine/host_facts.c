@@ -2,45 +2,22 @@
 #include "machine/host_facts.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "machine/hwloc_door.h"
+#include "machine/machine_files.h"
 
 #define NVIDIA 0x10de
 
-static const char *fixture(void) {
-  const char *folder = getenv("CCTAX_MACHINE");
-  return folder ? folder : "";
-}
-
-static char *place(const char *path, char out[512]) {
-  snprintf(out, 512, "%s%s", fixture(), path);
-  return out;
-}
-
-static int exists(const char *path) {
-  char at[512];
-  return access(place(path, at), F_OK) == 0;
-}
-
-/* The first line of a file without its end; "unknown" where it cannot be read. */
 static void read_line(const char *path, char *out, size_t size) {
-  char at[512];
-  FILE *file = fopen(place(path, at), "re");
-  snprintf(out, size, "unknown");
-  if (!file)
-    return;
-  if (fgets(out, (int)size, file))
-    out[strcspn(out, "\n")] = '\0';
-  fclose(file);
+  if (!cct_machine_line(path, out, size))
+    snprintf(out, size, "unknown");
 }
 
 /* The value of `key` in /proc/cpuinfo, and whether its flags hold tdx_guest. */
 static void read_cpu(char *model, size_t size, int *is_tdx_out) {
-  char at[512], line[8192];
-  FILE *file = fopen(place("/proc/cpuinfo", at), "re");
+  char line[8192];
+  FILE *file = cct_machine_open("/proc/cpuinfo");
   snprintf(model, size, "unknown");
   *is_tdx_out = 0;
   int has_model = 0, has_flags = 0;
@@ -62,11 +39,11 @@ static void read_cpu(char *model, size_t size, int *is_tdx_out) {
 }
 
 static const char *find_tee(int is_tdx) {
-  if (is_tdx || exists("/dev/tdx_guest") || exists("/sys/class/misc/tdx_guest"))
+  if (is_tdx || cct_machine_exists("/dev/tdx_guest") || cct_machine_exists("/sys/class/misc/tdx_guest"))
     return "tdx";
-  if (exists("/dev/sev-guest") || exists("/sys/class/misc/sev-guest"))
+  if (cct_machine_exists("/dev/sev-guest") || cct_machine_exists("/sys/class/misc/sev-guest"))
     return "sev-snp";
-  if (exists("/sys/class/misc/arm-cca-guest") || exists("/sys/devices/platform/arm-cca-dev"))
+  if (cct_machine_exists("/sys/class/misc/arm-cca-guest") || cct_machine_exists("/sys/devices/platform/arm-cca-dev"))
     return "cca";
   return "none";
 }
@@ -76,8 +53,8 @@ static int topology_load(hwloc_topology_t *topology_out) {
   if (hwloc_topology_init(topology_out) != 0)
     return 0;
   hwloc_topology_set_io_types_filter(*topology_out, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  if (*fixture())
-    hwloc_topology_set_xml(*topology_out, place("/hwloc.xml", at));
+  if (*cct_machine_fixture())
+    hwloc_topology_set_xml(*topology_out, cct_machine_place("/hwloc.xml", at));
   if (hwloc_topology_load(*topology_out) == 0)
     return 1;
   hwloc_topology_destroy(*topology_out);
@@ -111,7 +88,7 @@ void cct_host_facts_read(struct cct_host_facts *facts_out) {
   snprintf(facts.kernel, sizeof facts.kernel, "Linux %s", release);
   read_line("/proc/sys/kernel/random/boot_id", facts.boot_id, sizeof facts.boot_id);
   snprintf(facts.tee, sizeof facts.tee, "%s", find_tee(is_tdx));
-  snprintf(facts.fixture, sizeof facts.fixture, "%s", fixture());
+  snprintf(facts.fixture, sizeof facts.fixture, "%s", cct_machine_fixture());
   if (topology_load(&topology)) {
     facts.cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     find_gpu(topology, -1, &facts.gpus);
@@ -165,7 +142,7 @@ void cct_rank_bind(int rank, int size, struct cct_binding_facts *facts_out) {
     }
     if (!facts.cores)
       facts.cores = share_of(topology, hwloc_topology_get_allowed_cpuset(topology), rank, size, share);
-    if (facts.cores && !*fixture() && hwloc_set_cpubind(topology, share, HWLOC_CPUBIND_PROCESS) != 0) {
+    if (facts.cores && !*cct_machine_fixture() && hwloc_set_cpubind(topology, share, HWLOC_CPUBIND_PROCESS) != 0) {
       facts.cores = 0;
       facts.near_gpu = facts.near_gpu < 0 ? -1 : 0;
     }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine/look_up.h"
+
 struct process { /* nvmlProcessInfo_t of the _v3 calls */
   unsigned pid;
   unsigned long long used_bytes;
@@ -32,9 +34,6 @@ struct cct_nvml {
   int (*reasons)(void *device, unsigned long long *mask);
   char driver[80];
 };
-
-/* ISO C has no conversion from dlsym's pointer to a function's; POSIX asks for this copy. */
-#define LOOK_UP(library, name, call) (*(void **)&(call) = dlsym((library), (name)))
 
 struct cct_nvml *cct_nvml_open(const char *uuid) {
   int (*init)(void), (*by_uuid)(const char *, void **), (*version)(char *, unsigned);
