@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -417,6 +418,24 @@ static enum cct_status load_profiles(struct block *block) {
   return status;
 }
 
+/* Arms of net: NCCL's own Socket, this product's plugin in one of its modes (docs/net.md), or the name of another
+ * plugin. */
+static void set_net(const char *arm) {
+  char path[4200];
+  ssize_t length = readlink("/proc/self/exe", path, 4096);
+  path[length > 0 ? length : 0] = '\0';
+  for (int up = 0; up < 2 && strrchr(path, '/'); up++)
+    *strrchr(path, '/') = '\0';
+  strcat(path, "/lib/libnccl-net-cctax.so");
+  int is_ours = !strcmp(arm, "plain") || !strcmp(arm, "tls"), is_socket = !strcmp(arm, "socket");
+  setenv("NCCL_NET_PLUGIN", is_socket ? "none" : !is_ours ? arm : access(path, R_OK) == 0 ? path : "cctax", 1);
+  if (is_socket || is_ours)
+    setenv("NCCL_NET", is_socket ? "Socket" : "cctax",
+           1); /* without it NCCL goes on in plaintext where the plugin is not found */
+  if (is_ours)
+    setenv("CCTAX_NET_MODE", arm, 1);
+}
+
 /* NCCL reads its environment when it is first used, which is after this. */
 static void set_environment(const struct block *block) {
   const struct cct_profile *profile = block->emulated ? block->emulated : block->machine;
@@ -430,7 +449,7 @@ static void set_environment(const struct block *block) {
   if (!strcmp(factor, "tuner"))
     setenv("NCCL_TUNER_PLUGIN", arm, 1);
   else if (!strcmp(factor, "net"))
-    setenv("NCCL_NET_PLUGIN", arm, 1);
+    set_net(arm);
   else if (!strcmp(factor, "registration")) {
     setenv("NCCL_LOCAL_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
     setenv("NCCL_GRAPH_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);

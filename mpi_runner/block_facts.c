@@ -199,7 +199,7 @@ static void environment_facts(struct cct_fact_list *list) {
   for (char **at = environ; *at; at++) {
     const char *equals = strchr(*at, '=');
     char name[48];
-    if (strncmp(*at, "NCCL_", 5) || !equals)
+    if ((strncmp(*at, "NCCL_", 5) && strncmp(*at, "CCTAX_NET_", 10)) || !equals)
       continue;
     snprintf(name, sizeof name, "%.*s", (int)(equals - *at < 47 ? equals - *at : 47), *at);
     cct_fact_add(list, CCT_FACT_CONDITION, name, "%s", equals + 1);

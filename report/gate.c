@@ -18,6 +18,7 @@ static const struct {
     {"condition",
      "[!N]*"}, /* CC state, mode, TEE, multicast, kernel: all but NCCL's environment follows the condition */
     {"net", "NCCL_NET*"},
+    {"net", "CCTAX_NET*"},
     {"tuner", "NCCL_TUNER*"},
     {"tuner", "CCTAX_TUNER*"},
     {"registration", "NCCL_*REGISTER*"},
