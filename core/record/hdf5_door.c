@@ -10,29 +10,36 @@
 
 #include "base/log.h"
 
+/* The system's reason for the last failure. The library keeps it only inside a text, "... errno = 28, error message =
+ * 'No space left ...'", and drops it at the next call, so it is taken when the failing call returns. */
+static int last_error;
+
+static herr_t find_errno(unsigned depth, const H5E_error2_t *entry, void *unused) {
+  (void)depth;
+  (void)unused;
+  const char *at = entry->desc ? strstr(entry->desc, "errno = ") : NULL;
+  if (at)
+    last_error = atoi(at + 8);
+  return 0;
+}
+
+static herr_t on_failure(hid_t stack, void *unused) {
+  (void)unused;
+  return H5Ewalk2(stack, H5E_WALK_UPWARD, find_errno, NULL);
+}
+
 void cct_h5_init(void) {
   static int is_done;
   if (is_done)
     return;
   is_done = 1;
   H5dont_atexit(); /* after a full disk the library would try the failed writes again at exit */
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-}
-
-/* The library keeps the system's reason only inside a text: "... errno = 28, error message = 'No space left ...'". */
-static herr_t find_errno(unsigned depth, const H5E_error2_t *entry, void *found) {
-  (void)depth;
-  const char *at = entry->desc ? strstr(entry->desc, "errno = ") : NULL;
-  if (at)
-    *(int *)found = atoi(at + 8);
-  return 0;
+  H5Eset_auto2(H5E_DEFAULT, on_failure, NULL);
 }
 
 enum cct_status cct_h5_fail(const char *path, const char *what) {
-  int error = 0;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_errno, &error);
-  H5Eclear2(H5E_DEFAULT);
-  int is_full = error == ENOSPC || error == EDQUOT;
+  int error = last_error, is_full = error == ENOSPC || error == EDQUOT;
+  last_error = 0;
   return cct_fail(is_full ? CCT_NOSPACE : CCT_IO, "%s: %s%s%s", path, what, error ? ": " : "",
                   error ? strerror(error) : "");
 }
