@@ -3,18 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "crypt/digest.h"
 
 #define GRACE_S           3 /* between asking processes to end and ending them */
 #define BEYOND_DEADLINE_S 4 /* the ranks' own watchdogs, which know more, come first */
@@ -110,6 +113,34 @@ static enum cct_status rank_program(char *out, size_t size) {
   return access(out, X_OK) == 0 ? CCT_OK : cct_fail(CCT_IO, "%s: missing; it is installed beside cctax", out);
 }
 
+/* ---- where the launcher keeps its session and the shared memory of its ranks ---- */
+
+static int remove_entry(const char *path, const struct stat *facts, int type, struct FTW *at) {
+  (void)facts;
+  (void)type;
+  (void)at;
+  (void)remove(path); /* what cannot be removed now is tried again before the next block */
+  return 0;
+}
+
+static void remove_tree(const char *path) {
+  nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* One folder a run, in memory where that can be, and named by the run: ranks and a launcher that are killed leave their
+ * shared memory behind, which the next block of the run, however much later, then removes. */
+static enum cct_status make_scratch(const char *run, char out[64]) {
+  char hex[65];
+  enum cct_status status = cct_digest_text(run, strlen(run), hex);
+  if (status)
+    return status;
+  snprintf(out, 64, "%s/cctax-%u-%.16s", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (unsigned)geteuid(), hex);
+  remove_tree(out);
+  if (mkdir(out, 0700) == 0)
+    return CCT_OK;
+  return cct_fail(CCT_IO, "%s: cannot be made: %s", out, strerror(errno));
+}
+
 static void set_default(const char *name, const char *value) {
   setenv(name, value, 0);
 }
@@ -117,11 +148,15 @@ static void set_default(const char *name, const char *value) {
 /* Open MPI's settings, each overridable from outside: more ranks than slots is normal here, and without `oversubscribe`
  * waiting ranks do not yield and are 1000 times slower; single_copy none avoids a warning where user namespaces differ;
  * ranks bind themselves, near their GPUs. */
-static void set_environment(void) {
+static void set_environment(const char *scratch) {
   set_default("OMPI_MCA_rmaps_base_oversubscribe", "1");
   set_default("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
   set_default("OMPI_MCA_hwloc_base_binding_policy", "none");
   set_default("OPENBLAS_NUM_THREADS", "1");
+  if (*scratch) {
+    setenv("OMPI_MCA_orte_tmpdir_base", scratch, 1);
+    setenv("OMPI_MCA_btl_vader_backing_directory", scratch, 1);
+  }
   if (geteuid() == 0) {
     set_default("OMPI_ALLOW_RUN_AS_ROOT", "1");
     set_default("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -297,9 +332,12 @@ enum cct_status cct_launch_block(const struct cct_launch *launch) {
   struct cct_text command = {0};
   pid_t child;
   int result = 0;
+  char scratch[64] = ""; /* of mpirun; another launcher may start ranks on other hosts */
   enum cct_status status = command_line(launch, &command);
+  if (!status && !*launch->launcher)
+    status = make_scratch(launch->run, scratch);
   if (!status) {
-    set_environment();
+    set_environment(scratch);
     status = start(command.s, &listener, &child);
   }
   if (!status) {
@@ -312,6 +350,8 @@ enum cct_status cct_launch_block(const struct cct_launch *launch) {
     close(listener.out.fd);
     close(listener.error.fd);
   }
+  if (*scratch)
+    remove_tree(scratch);
   cct_text_free(&command);
   cct_text_free(&listener.other);
   return status;

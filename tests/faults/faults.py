@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The fault campaign: a run is disturbed at random instants and must end in time, leave no process, keep every finished cell
+bit for bit, and after --resume equal the same run undisturbed.
+
+faults.py CCTAX [--long] [--kills N] [--blocks N] [--seed X] [--only NAME,..]
+The short form takes under a minute; --long is 500 kills and 10 000 blocks."""
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import h5py
+except ImportError:
+    print("skipped: python3-h5py is not installed")
+    sys.exit(77)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DEADLINE_S = 2  # of a block without progress
+SUITE = {
+    "schema": 1,
+    "rounds": 2,
+    "samples": 6,
+    "warmup": 1,
+    "arms": {"factor": "condition", "values": ["off", "emulated:b200x8-tdx"]},
+    "defaults": {"model": "qwen3-0.6b", "workload": "decode", "np": 2, "layout": "dp=2", "layers": 2},
+    "cells": [{"batch": [1, 2, 4]}, {"graph": "none"}],
+}
+
+
+def fail(text):
+    print(f"FAILED: {text}", flush=True)
+    sys.exit(1)
+
+
+def processes(run):
+    """Every process that works on the folder: {pid: name}."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+            state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if run.encode() in words and int(pid) != os.getpid() and state != "Z":
+            found[int(pid)] = os.path.basename(words[0]).decode()
+    return found
+
+
+def cells(run):
+    """State digests of every finished cell: {(block, cell): digest}."""
+    found = {}
+    for name in sorted(os.listdir(run)) if os.path.isdir(run) else []:
+        if not name.startswith("block-") or name.endswith(".partial.partial"):
+            continue
+        try:
+            with h5py.File(os.path.join(run, name)) as block:
+                for cell, group in block["cells"].items():
+                    state = group["state"][0]
+                    if state["state"]:
+                        found[(int(name[6:10]), int(cell))] = state["digest"]
+        except (OSError, KeyError):
+            if name.endswith(".h5"):
+                fail(f"{name} does not open")
+    return found
+
+
+def values(run):
+    """All samples but their instants, which are of a clock that runs on: what must be equal between runs."""
+    found = {}
+    for name in sorted(os.listdir(run)):
+        if name.startswith("block-"):
+            with h5py.File(os.path.join(run, name)) as block:
+                for cell, group in block["cells"].items():
+                    rows = group["step"][:]
+                    found[(name, cell)] = (group.attrs["key"], group["state"][0]["state"],
+                                           b"".join(rows[column].tobytes() for column in ("rank", "index", "n", "value")))
+    return found
+
+
+class Campaign:
+    def __init__(self, arguments, folder):
+        self.cctax, self.folder, self.arguments = os.path.abspath(arguments.cctax), folder, arguments
+        self.random = random.Random(arguments.seed)
+        self.suite = os.path.join(folder, "suite.json")
+        json.dump(SUITE, open(self.suite, "w"))
+        self.reference = None
+        self.notes = []
+
+    def start(self, run, *words, **more):
+        usual = [] if "--procs" in words else ["--procs", "2", "--deadline", str(DEADLINE_S)]
+        return subprocess.Popen([self.cctax, "run", "-q", "-o", run, "--backend", "sim", *usual, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                start_new_session=True, **more)
+
+    def finish(self, front, run, limit=DEADLINE_S + 10):
+        """Waits for the front end and for everything it started."""
+        begin = time.monotonic()
+        try:
+            _, said = front.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            fail(f"not ended after {limit} s: {processes(run)}")
+        while processes(run):
+            if time.monotonic() - begin > limit:
+                fail(f"orphans: {processes(run)}")
+            time.sleep(0.02)
+        return front.returncode, said
+
+    def undisturbed(self):
+        if self.reference is None:
+            run = os.path.join(self.folder, "undisturbed")
+            begin = time.monotonic()
+            code, said = self.finish(self.start(run, self.suite), run, 120)
+            if code:
+                fail(f"the undisturbed run ended with {code}: {said}")
+            self.session_s = time.monotonic() - begin
+            self.reference = values(run)
+        return self.reference
+
+    def expect_equal(self, run):
+        if values(run) != self.undisturbed():
+            fail(f"{run} differs from the undisturbed run")
+
+    def resume(self, run):
+        """To the end, keeping what was there."""
+        before = cells(run)
+        code, said = self.finish(self.start(run, "--resume"), run, 120)
+        if code:
+            fail(f"--resume ended with {code}: {said}")
+        self.expect_kept(run, before)
+        self.expect_equal(run)
+
+    def expect_kept(self, run, before):
+        now = cells(run)
+        for place, digest in before.items():
+            if now.get(place) != digest:
+                fail(f"{run}: block {place[0]}, cell {place[1]} was finished and is {'lost' if place not in now else 'altered'}")
+        return now
+
+    def disturbed(self, disturb, allowed):
+        """Runs and resumes, each session disturbed once, until it ends by itself; then compares. Yields the sessions' number."""
+        run = tempfile.mkdtemp(dir=self.folder)
+        os.rmdir(run)
+        before, sessions = {}, 0
+        self.undisturbed()
+        while True:
+            began = os.path.exists(os.path.join(run, "run.json"))
+            front = self.start(run, *(["--resume"] if began else [self.suite]))
+            time.sleep(self.random.uniform(0.0, self.session_s * 0.6))
+            disturb(front, run)
+            code, said = self.finish(front, run)
+            if code not in allowed + (0,):
+                fail(f"ended with {code}: {said}")
+            if os.path.isdir(run):
+                before = self.expect_kept(run, before)
+            sessions += 1
+            yield sessions
+            if code == 0:
+                break
+        self.expect_equal(run)
+        shutil.rmtree(run)
+
+    # ---- the faults ----
+
+    def kill(self, front, run, who):
+        if who == "front":
+            os.kill(front.pid, signal.SIGKILL)
+            return
+        named = [pid for pid, name in processes(run).items() if name.startswith("mpirun" if who == "mpirun" else "cctax-rank")]
+        if named:
+            try:
+                os.kill(self.random.choice(named), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def kills(self):
+        """kill -9 of a rank, of mpirun, of the front end."""
+        done = {"rank": 0, "mpirun": 0, "front": 0}
+        wanted = self.arguments.kills
+
+        def disturb(front, run):
+            who = min(done, key=done.get)
+            done[who] += 1
+            self.kill(front, run, who)
+
+        while sum(done.values()) < wanted:
+            for _ in self.disturbed(disturb, (3, -9)):
+                if sum(done.values()) >= wanted:
+                    def disturb(front, run):  # the last run ends in peace
+                        pass
+        return f"{done}"
+
+    def signals(self):
+        """SIGTERM and SIGINT end with 3 and a way to go on."""
+        for number in (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if self.arguments.long else [])):
+            run = os.path.join(self.folder, f"signal-{number}")
+            self.undisturbed()
+            front = self.start(run, self.suite)
+            while not [name for name in processes(run).values() if name == "cctax-rank"]:
+                time.sleep(0.01)
+            time.sleep(0.5)
+            os.kill(front.pid, number)
+            begin = time.monotonic()
+            code, said = self.finish(front, run)
+            if code != 3:
+                fail(f"signal {number}: ended with {code}: {said}")
+            if time.monotonic() - begin > 5:
+                fail(f"signal {number}: took {time.monotonic() - begin:.1f} s to end")
+            self.resume(run)
+
+    def stopped(self):
+        """SIGSTOP of a rank, and of mpirun: the deadline ends the block, a rank says what it was doing."""
+        for who in ("cctax-rank", "mpirun"):
+            run = os.path.join(self.folder, f"stopped-{who}")
+            front = self.start(run, self.suite)
+            begin = time.monotonic()
+            while True:
+                named = [pid for pid, name in processes(run).items() if name == who]
+                if len(named) == (2 if who == "cctax-rank" else 1):
+                    break
+                time.sleep(0.01)
+            time.sleep(0.4)
+            os.kill(named[-1], signal.SIGSTOP)
+            code, said = self.finish(front, run)
+            if code != 3 or "no progress for" not in said and "nothing was heard" not in said:
+                fail(f"SIGSTOP of {who}: ended with {code}: {said}")
+            self.resume(run)
+            self.notes.append(f"{who} stopped: ended after {time.monotonic() - begin:.1f} s with its resume")
+
+    def mounted(self, options):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, text=True)
+        if done.returncode:
+            self.notes.append(f"not shown here, mount is not permitted: {done.stderr.strip()}")
+            return None
+        return folder
+
+    def full(self):
+        """A disk that fills at any point: exit 3, or 2 where nothing could begin; finished cells stay; with room it goes on."""
+        for size in (4, 24, 40, 64, 96, 128, 160) if self.arguments.long else (4, 40, 96):
+            folder = self.mounted(f"size={size}k")
+            if not folder:
+                return
+            try:
+                run = os.path.join(folder, "run")
+                code, said = self.finish(self.start(run, self.suite), run, 60)
+                if code != 3 and not (code == 2 and not os.path.exists(os.path.join(run, "run.json"))):
+                    fail(f"disk of {size} KiB: ended with {code}: {said}")
+                if "No space left" not in said:
+                    fail(f"disk of {size} KiB: does not say so: {said}")
+                subprocess.run(["mount", "-o", "remount,size=10M", folder], check=True)
+                if os.path.exists(os.path.join(run, "run.json")):
+                    self.resume(run)
+            finally:
+                subprocess.run(["umount", "-l", folder], check=True)
+
+    def read_only(self):
+        """A place that cannot be written: exit 2 and nothing there; one that stops being writable: not 0, and it goes on later."""
+        folder = self.mounted("size=10M,ro")
+        if not folder:
+            return
+        try:
+            run = os.path.join(folder, "run")
+            code, said = self.finish(self.start(run, self.suite), run)
+            if code != 2 or len(said.strip().splitlines()) != 1:
+                fail(f"read-only: ended with {code}: {said}")
+            subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+            code, said = self.finish(self.start(run, self.suite, "--rounds", "1"), run, 60)
+            subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+            code, said = self.finish(self.start(run, "--resume"), run)
+            if code == 0:
+                fail("a read-only run is resumed with 0")
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+    def vanished(self):
+        """The folder goes away under the run."""
+        run = os.path.join(self.folder, "vanished")
+        front = self.start(run, self.suite)
+        while not os.path.exists(os.path.join(run, "block-0000.h5.partial")):
+            time.sleep(0.002)
+        shutil.rmtree(run, ignore_errors=True)
+        code, said = self.finish(front, run)
+        if code not in (2, 3):
+            fail(f"vanished folder: ended with {code}: {said}")
+
+    def clock(self):
+        """The wall clock jumps by hours in both directions: nothing that is measured or waited for uses it."""
+        library = os.path.join(self.folder, "clock.so")
+        done = subprocess.run(["cc", "-shared", "-fPIC", "-o", library, os.path.join(HERE, "clock.c"), "-ldl"],
+                              capture_output=True, text=True)
+        if done.returncode:
+            fail(f"clock.c: {done.stderr}")
+        run = os.path.join(self.folder, "clock")
+        code, said = self.finish(self.start(run, self.suite, env=dict(os.environ, LD_PRELOAD=library)), run, 60)
+        if code:
+            fail(f"clock steps: ended with {code}: {said}")
+        self.expect_equal(run)
+
+    def two(self):
+        """A second run in the same folder is refused, and the first does not notice."""
+        run = os.path.join(self.folder, "two")
+        first = self.start(run, self.suite)
+        while not os.path.exists(os.path.join(run, "block-0000.h5.partial")):
+            time.sleep(0.002)
+        for words, expected in ((["--resume"], "another cctax works on this run"), ([self.suite], "holds a run")):
+            second = self.start(run, *words)
+            _, said = second.communicate(timeout=10)
+            if second.returncode != 2 or expected not in said:
+                fail(f"second run: ended with {second.returncode}: {said}")
+        code, said = self.finish(first, run, 60)
+        if code:
+            fail(f"the first of two runs ended with {code}: {said}")
+        self.expect_equal(run)
+
+    def foreign(self):
+        """A damaged or foreign file in the folder is refused before anything is performed."""
+        run = os.path.join(self.folder, "foreign")
+        self.finish(self.start(run, self.suite, "--rounds", "1"), run, 60)
+        open(os.path.join(run, "notes.txt"), "w").write("mine")
+        code, said = self.finish(self.start(run, "--resume"), run)
+        if code != 2 or "notes.txt" not in said:
+            fail(f"foreign file: ended with {code}: {said}")
+        os.remove(os.path.join(run, "notes.txt"))
+        with open(os.path.join(run, "run.json"), "r+") as file:
+            text = file.read().replace('"samples": 6', '"samples": 7')
+            file.seek(0)
+            file.write(text)
+        code, said = self.finish(self.start(run, "--resume"), run)
+        if code != 2 or "does not fit its digest" not in said:
+            fail(f"changed agenda: ended with {code}: {said}")
+
+    def disagree(self):
+        """Ranks of two agendas in one block: refused, the rank named."""
+        runs = [os.path.join(self.folder, f"disagree-{i}") for i in range(2)]
+        for i, run in enumerate(runs):
+            front = self.start(run, self.suite, "--seed", str(i + 1))
+            while not os.path.exists(os.path.join(run, "run.json")):
+                time.sleep(0.002)
+            os.kill(front.pid, signal.SIGTERM)
+            self.finish(front, run)
+        rank = os.path.join(os.path.dirname(self.cctax), "cctax-rank")
+        done = subprocess.run(["mpirun", "-np", "2", rank, runs[0], "--block", "0", ":", "-np", "1", rank, runs[1],
+                               "--block", "0"], capture_output=True, text=True, timeout=60)
+        said = [line for line in done.stderr.splitlines() if line.startswith("cctax-rank")]
+        if done.returncode != 2 or len(said) != 1 or "rank 2 disagrees with rank 0 on agenda digest" not in said[0]:
+            fail(f"disagreement: ended with {done.returncode}: {done.stderr}")
+
+    def growth(self):
+        """Many short blocks: memory and descriptors of the front end, and what is left behind, do not grow."""
+        run = os.path.join(self.folder, "growth")
+        rounds = max(1, self.arguments.blocks // 2)
+        suite = os.path.join(self.folder, "growth.json")
+        json.dump(dict(SUITE, rounds=rounds, samples=2, cells=[{}]), open(suite, "w"))
+        front = self.start(run, suite, "--procs", "1", "--deadline", "60")
+
+        def state():
+            memory = next(int(l.split()[1]) for l in open(f"/proc/{front.pid}/status") if l.startswith("VmRSS"))
+            return memory, len(os.listdir(f"/proc/{front.pid}/fd")), len(os.listdir("/dev/shm"))
+        early = None
+        while front.poll() is None:
+            n = len(os.listdir(run)) if os.path.isdir(run) else 0
+            try:
+                late = state()
+            except (OSError, StopIteration):
+                break
+            if early is None and n > min(20, rounds):
+                early = late
+            time.sleep(0.2)
+        code, said = self.finish(front, run, 60)
+        if code:
+            fail(f"growth: ended with {code}: {said}")
+        if early and (late[0] > early[0] * 1.2 + 1024 or late[1] > early[1] + 8 or late[2] > early[2] + 4):
+            fail(f"growth: KiB resident, descriptors, shared memory entries were {early} and are {late}")
+        self.notes.append(f"{2 * rounds} blocks: {early} KiB, descriptors, /dev/shm entries early, {late} late")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cctax")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--kills", type=int)
+    parser.add_argument("--blocks", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    arguments.kills = arguments.kills or (500 if arguments.long else 8)
+    arguments.blocks = arguments.blocks or (10000 if arguments.long else 8)
+    os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1")
+    with tempfile.TemporaryDirectory(prefix="cctax-faults-") as folder:
+        campaign = Campaign(arguments, folder)
+        for name in ("kills", "signals", "stopped", "full", "read_only", "vanished", "clock", "two", "foreign", "disagree",
+                     "growth"):
+            if arguments.only and name not in arguments.only.split(","):
+                continue
+            begin = time.monotonic()
+            said = getattr(campaign, name)()
+            print(f"{name}: held ({time.monotonic() - begin:.1f} s) {said or ''}", flush=True)
+        for note in campaign.notes:
+            print(note)
+
+
+main()
