@@ -94,7 +94,7 @@ int cct_wire_is_dead(const struct cct_wire *wire, int dead_s) {
   int unsent = 0;
   return ioctl(wire->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0 &&
          getsockopt(wire->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
-         info.tcpi_last_ack_recv > 1000u * (unsigned)dead_s;
+         info.tcpi_last_ack_recv > 1000u * (unsigned)dead_s && (info.tcpi_unacked > 0 || info.tcpi_probes >= 2);
 }
 
 int cct_wire_socket_options(int fd, int dead_s) {
