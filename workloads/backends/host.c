@@ -55,9 +55,6 @@ static enum cct_status open_host(const struct cct_world *world, const struct cct
   if (options->scale < 1)
     return cct_fail(CCT_USAGE, "host backend: --scale %lld: sizes are divided by a number of at least 1",
                     (long long)options->scale);
-  if (!options->has_multicast && !options->emulated)
-    return cct_fail(CCT_UNSUPPORTED,
-                    "host backend: condition 'stripped' takes NVLink multicast away, and CPUs have none");
   struct cct_backend *backend = calloc(1, sizeof *backend);
   if (!backend)
     return cct_fail(CCT_NOMEM, "out of memory");
@@ -111,7 +108,6 @@ static int facts_of(struct cct_backend *backend, struct cct_fact *facts, int max
   add_fact(&list, "identity", "openblas", "%s", cct_host_blas_library());
   add_fact(&list, "identity", "openssl", "%s", cct_seal_library());
   add_fact(&list, "identity", "gemm", "sgemm on values held as fp32, one thread a lane");
-  add_fact(&list, "identity", "cores_a_rank", "%d", backend->cores);
   add_fact(&list, "condition", "oversubscribed", "%s", backend->is_oversubscribed ? "yes" : "no");
   add_fact(&list, "replicate", "aes_256_gcm_gb_s", "%.2f", backend->seal_gb_s);
   for (int direction = CCT_COPY_H2D; direction <= CCT_COPY_D2H; direction++)
@@ -182,9 +178,7 @@ static enum cct_status load(struct cct_backend *backend, const struct cct_job *j
   x->defaults.slots = x->slots;
   if (!status)
     status = cct_host_plan(x);
-  /* Looking a while before it sleeps speeds a lane up where it has a core of its own, and slows all others where not.
-   */
-  x->spins = x->n_tracks * backend->processes_here <= backend->cores_here ? 2000 : 0;
+  x->is_crowded = x->n_tracks >= backend->cores || (x->n_tracks + 1) * backend->processes_here > backend->cores_here;
   if (!status)
     status = cct_host_bind(x, NULL);
   if (!status)

@@ -107,7 +107,7 @@ struct cct_executor {
   struct cct_host_track funnel; /* its thread is the caller's */
   struct cct_world **worlds;    /* split from the backend's */
   int n_worlds;
-  int spins; /* looks before a track sleeps */
+  int is_crowded; /* more threads than cores: a track sleeps without looking first */
   cct_host_count burst, posts, finished;
   atomic_int is_stopped, is_ending;
   enum cct_status _Atomic status; /* why it stopped */
@@ -132,6 +132,8 @@ void cct_host_wake(struct cct_executor *x, const cct_host_count *count);
 /* host_comm.c: the funnel's side of an exchange. */
 enum cct_status cct_host_comm_start(struct cct_host_track *track) CCT_CHECKED;
 enum cct_status cct_host_comm_test(struct cct_host_track *track, int *done_out) CCT_CHECKED;
+/* Between two tests, of which something last moved at `moved_at_ns`: lets others run when it is a while ago. */
+void cct_host_pause(int64_t moved_at_ns);
 /* Measures alone every operation that a DELAY stretches. */
 enum cct_status cct_host_measure_alone(struct cct_executor *x) CCT_CHECKED;
 

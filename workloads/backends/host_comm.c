@@ -10,6 +10,7 @@
 
 enum {
   broadcast_tag = 1,
+  patience_ns = 50000,
   n_alone = 7, /* repetitions of a measurement alone, of which the median counts */
 };
 
@@ -96,6 +97,13 @@ enum cct_status cct_host_comm_test(struct cct_host_track *track, int *done_out) 
   return CCT_OK;
 }
 
+/* Yielding at once would be polite and slow: the scheduler may take a whole slice for it, a thousand times a message.
+ */
+void cct_host_pause(int64_t moved_at_ns) {
+  if (cct_clock_ns() - moved_at_ns > patience_ns)
+    sched_yield();
+}
+
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -112,7 +120,8 @@ static enum cct_status exchange_alone(struct cct_host_track *track, int first, i
     if (!status && !is_done && deadline_ns > 0 && cct_clock_ns() - start_ns > deadline_ns)
       status = cct_fail(CCT_STOPPED, "entry %d '%s': no peer answered within the deadline", first,
                         track->x->program->ops[first].name);
-    sched_yield();
+    if (!is_done)
+      cct_host_pause(start_ns);
   }
   return status;
 }
@@ -160,16 +169,24 @@ static enum cct_status time_alone(struct cct_executor *x, int id, double *ns_out
   return w ? w->ops->allreduce_f64(w, ns_out, 1, CCT_REDUCE_MAX) : CCT_OK;
 }
 
-/* Its sizes may change from binding to binding: a line through its time at the default sizes and at a quarter of them.
- */
+static int changes_size(const struct cct_op *op) {
+  if (op->kind == CCT_OP_COLLECTIVE)
+    return op->collective.bytes.slot >= 0 || op->collective.matrix >= 0;
+  return (op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV) && op->p2p.bytes.slot >= 0;
+}
+
+/* What a binding can resize: a line through its time at the default sizes and at a quarter of them. */
 static enum cct_status fit_alone(struct cct_executor *x, int id) {
   struct cct_host_entry *entry = &x->entries[id];
+  const struct cct_op *ops = x->program->ops;
   int64_t scale = x->backend->options.scale;
-  double whole_bytes = entry->busiest_bytes, whole_ns, quarter_ns;
-  enum cct_status status = time_alone(x, id, &whole_ns);
-  if (status)
+  double whole_bytes = entry->busiest_bytes, quarter_ns;
+  int is_fitted = changes_size(&ops[id]);
+  for (int i = id + 1; ops[id].kind == CCT_OP_GROUP && ops[i].kind != CCT_OP_END; i++)
+    is_fitted |= changes_size(&ops[i]);
+  enum cct_status status = time_alone(x, id, &entry->alone_ns);
+  if (status || !is_fitted)
     return status;
-  entry->alone_ns = whole_ns;
   x->backend->options.scale = scale * 4;
   status = cct_host_bind(x, NULL);
   double quarter_bytes = entry->busiest_bytes;
@@ -178,9 +195,11 @@ static enum cct_status fit_alone(struct cct_executor *x, int id) {
   x->backend->options.scale = scale;
   if (!status)
     status = cct_host_bind(x, NULL);
-  if (!status && whole_bytes > quarter_bytes && whole_ns > quarter_ns) {
-    entry->alone_ns_per_byte = (whole_ns - quarter_ns) / (whole_bytes - quarter_bytes);
-    entry->alone_ns = whole_ns - entry->alone_ns_per_byte * whole_bytes;
+  if (!status && whole_bytes > quarter_bytes && quarter_ns < entry->alone_ns) {
+    double ns_per_byte = (entry->alone_ns - quarter_ns) / (whole_bytes - quarter_bytes);
+    double most = entry->alone_ns / whole_bytes; /* nothing of it a start-up */
+    entry->alone_ns_per_byte = ns_per_byte < most ? ns_per_byte : most;
+    entry->alone_ns -= entry->alone_ns_per_byte * whole_bytes;
   }
   return status;
 }

@@ -23,8 +23,11 @@ static int is_stopped(struct cct_executor *x) {
 /* A waiter first says what it waits for and then looks; who raises a count first raises it and then asks who waits: one
  * of the two always sees the other. Both are sequentially consistent, which this needs. */
 int cct_host_wait(struct cct_host_track *track, const cct_host_count *count, int64_t value) {
+  enum {
+    n_looks = 2000
+  }; /* before it sleeps: some ten microseconds, in which most waits end */
   struct cct_executor *x = track->x;
-  for (int i = 0; i < x->spins; i++) {
+  for (int i = 0; i < n_looks && !x->is_crowded; i++) {
     if (atomic_load_explicit(count, memory_order_acquire) >= value)
       return 1;
     relax();
@@ -186,7 +189,7 @@ static void run_funnel(struct cct_executor *x) {
     if (status)
       cct_host_stop(x, status);
     else if (n_open)
-      sched_yield();
+      cct_host_pause(moved_at_ns);
     else if (atomic_load(&x->finished) < x->n_tracks)
       cct_host_wait(&x->funnel, &x->posts, seen + 1);
   }

@@ -323,7 +323,7 @@ static void a_collective_is_stretched(void **state) {
   int64_t bare_ns = 0;
   for (int stretch = 0; stretch < 2; stretch++) {
     struct built b = build(ranks);
-    int id = put_collective(&b, CCT_COLL_ALL_REDUCE, CCT_TYPE_FP8, cct_constant(1 << 18), -1);
+    int id = put_collective(&b, CCT_COLL_ALL_REDUCE, CCT_TYPE_FP8, cct_constant(1 << 16), -1);
     put_delay(&b, 0, 9 * stretch, id);
     struct use use = used(&b, ranks, 1);
     if (stretch)
@@ -396,9 +396,6 @@ static void what_cannot_be_is_refused(void **state) {
   struct cct_backend_options options = plain;
   options.scale = 0;
   assert_int_equal(cct_backend_host.open(cct_world_self(), &options, &backend), CCT_USAGE);
-  options.scale = 1;
-  options.has_multicast = 0;
-  assert_int_equal(cct_backend_host.open(cct_world_self(), &options, &backend), CCT_UNSUPPORTED);
   assert_null(backend);
   assert_int_equal(cct_backend_host.open(cct_world_self(), &plain, &backend), CCT_OK);
   struct built b = build(2);

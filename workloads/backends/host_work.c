@@ -10,7 +10,6 @@
  *  DELAY        holds its lane for so long of real time */
 #include "workloads/backends/host.h"
 
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -27,29 +26,30 @@ static void sleep_ns(int64_t ns) {
   nanosleep(&span, NULL);
 }
 
-static void hold_until(const struct cct_host_track *track, int64_t due_ns) {
+static void hold_until(int64_t due_ns) {
   while (cct_clock_ns() < due_ns)
-    if (track->x->backend->is_oversubscribed)
-      sched_yield();
+    ;
 }
 
-/* Where ranks share cores, a hold of either kind gives its core away: what it stands for would not have taken theirs.
- */
+/* A long hold sleeps most of its time. Where ranks share cores, every hold sleeps, work too: what it stands for would
+ * not take another rank's core. Elsewhere it is spun to its end, since a sleep of microseconds is late by its own
+ * length. */
 static void hold(struct cct_host_track *track, int64_t ns, int is_work) {
   enum {
     sleep_above_ns = 200000,
     look_last_ns = 100000
   };
   int64_t start_ns = cct_clock_ns();
-  int is_oversubscribed = track->x->backend->is_oversubscribed;
-  if (is_work && !is_oversubscribed) {
+  if (track->x->backend->is_oversubscribed) {
+    sleep_ns(ns);
+  } else if (is_work) {
     for (int64_t start_cpu_ns = thread_cpu_ns(); thread_cpu_ns() - start_cpu_ns < ns;)
       ;
     return;
-  }
-  if (ns > sleep_above_ns)
+  } else if (ns > sleep_above_ns) {
     sleep_ns(ns - look_last_ns);
-  hold_until(track, start_ns + ns);
+  }
+  hold_until(start_ns + ns);
 }
 
 static void gemm(struct cct_host_track *track, const struct cct_host_entry *entry, int groups) {
@@ -114,7 +114,7 @@ static enum cct_status bounce(struct cct_host_track *track, const struct cct_hos
     }
     if (!track->x->is_verifying)
       memcpy(track->to + at, track->from + at, n);
-    hold_until(track, due_ns);
+    hold_until(due_ns);
   }
   return CCT_OK;
 }
