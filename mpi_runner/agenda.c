@@ -182,6 +182,9 @@ static enum cct_status plan_profiles(const struct cct_options *flags, struct cct
     if (strncmp(condition, EMULATED, strlen(EMULATED))) {
       if (is_sim && (!strcmp(condition, "on") || !strcmp(condition, "tee")))
         status = cct_fail(CCT_USAGE, "condition '%s': sim plays a clear machine; ask for emulated:PROFILE", condition);
+      if (!strcmp(agenda->backend, "host") && !strcmp(condition, "stripped"))
+        status = cct_fail(CCT_USAGE, "condition 'stripped': the host backend has no GPU capability to lose; compare "
+                                     "tee or emulated:PROFILE");
       continue;
     }
     status = profile_digest(condition + strlen(EMULATED), agenda->emulated[i]);

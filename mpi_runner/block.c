@@ -38,6 +38,7 @@ struct block {
   struct cct_backend *backend;            /* open on `members` */
   struct cct_world *members;              /* the processes that take part in the present cell */
   int n_members;
+  int64_t scale; /* that the backend was opened with */
   struct cct_record *record; /* process 0's */
   int n_failed, cores;
 };
@@ -77,10 +78,11 @@ static enum cct_status open_backend(struct block *block, int cell) {
   const struct cct_agenda *agenda = block->agenda;
   int is_sim = !strcmp(agenda->backend, "sim"), ranks = agenda->ranks[cell];
   int wanted = is_sim && ranks > block->world->size ? block->world->size : ranks;
+  int64_t scale = agenda->cells[cell].v[CCT_OPT_SCALE].i;
   if (wanted > block->world->size)
     return cct_fail(CCT_USAGE, "cell %d has %d ranks, and only %d processes were started: mpirun -np %d", cell, ranks,
                     block->world->size, cct_agenda_processes(agenda));
-  if (block->n_members == wanted && !agenda->noise[0])
+  if (block->n_members == wanted && block->scale == scale && !agenda->noise[0])
     return CCT_OK;
   close_backend(block);
   int is_member = block->world->rank < wanted;
@@ -88,6 +90,7 @@ static enum cct_status open_backend(struct block *block, int cell) {
   if (status)
     return status;
   block->n_members = wanted;
+  block->scale = scale;
   if (!is_member)
     return CCT_OK;
   const struct cct_backend_options options = {
@@ -97,7 +100,7 @@ static enum cct_status open_backend(struct block *block, int cell) {
       .noise_file = agenda->noise[0] ? agenda->noise : NULL,
       .noise_seed = noise_seed(block, cell),
       .is_shared_gpu = agenda->is_shared_gpu,
-      .scale = agenda->cells[cell].v[CCT_OPT_SCALE].i,
+      .scale = scale,
       .deadline_ns = agenda->deadline_s * 1000000000,
   };
   return block->ops->open(block->members, &options, &block->backend);
