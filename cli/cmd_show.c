@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cctax show RUN: a run as text. The medians here are of all samples of an arm; what compares arms is cctax report. */
-#include <errno.h>
+ * cctax show RUN|PROFILE: a run, or a profile, as text. The medians here are of all samples of an arm; what compares
+ * arms is cctax report. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "mpi_runner/agenda.h"
 #include "record/record.h"
 #include "stats/stats.h"
+#include "workloads/program/profile.h"
 
 struct show {
   const char *run;
@@ -230,10 +231,14 @@ enum cct_status cct_cmd_show(const struct cct_options *options, const char *cons
   struct stat facts;
   (void)options;
   if (n_args != 1)
-    return cct_fail(CCT_USAGE, "show takes one run's folder");
-  if (stat(args[0], &facts) != 0)
-    return cct_fail(CCT_IO, "%s: cannot be read: %s", args[0], strerror(errno));
-  if (!S_ISDIR(facts.st_mode))
-    return cct_fail(CCT_USAGE, "%s: no folder; show takes a run's", args[0]);
-  return show_run(args[0]);
+    return cct_fail(CCT_USAGE, "show takes one run's folder, or one profile");
+  if (stat(args[0], &facts) == 0 && S_ISDIR(facts.st_mode))
+    return show_run(args[0]);
+  struct cct_profile *profile;
+  enum cct_status status = cct_profile_load(args[0], &profile);
+  if (status)
+    return status;
+  cct_profile_show(profile, stdout);
+  cct_profile_free(profile);
+  return CCT_OK;
 }

@@ -14,7 +14,7 @@
   X(plan, CCT_PLAN, "", "rank layouts by what confidential computing costs them")                                      \
   X(run, CCT_RUN, "[SUITE]", "perform a suite's cells under every arm and record them")                                \
   X(report, CCT_REPORT, "RUN...", "pairs, figures, pages")                                                                \
-  X(show, CCT_SHOW, "RUN", "a run as text")                                                                            \
+  X(show, CCT_SHOW, "RUN|PROFILE", "a run or a profile as text")                                                       \
   X(check, CCT_CHECK, "RUN", "is everything in a run what was written")                                                \
   X(version, CCT_VERSION_COMMAND, "", "what this build has")
 

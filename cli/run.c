@@ -36,6 +36,8 @@ static enum cct_status resolve_backend(struct run *run) {
   char why_not[256];
   if (strcmp(run->flags->v[CCT_OPT_BACKEND].s, "auto"))
     return CCT_OK;
+  if (is_given(run, CCT_OPT_DRY_RUN)) /* a program is the same on every backend */
+    return cct_option_set(&run->planned, CCT_OPT_BACKEND, "sim", "--backend");
   enum cct_status status = cct_launch_why_no_cuda(why_not, sizeof why_not);
   if (status)
     return status;

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "workloads/shape/cell.h"
+#include "workloads/shape/layout.h"
+#include "workloads/shape/model.h"
 
 #define MAX_CELLS 10000
 
@@ -186,10 +188,42 @@ static void note_replacement(enum cct_option_id id, const struct cct_json *was, 
   cct_text_free(&right);
 }
 
+/* Layout "all": every legal layout of the cell's one model on its one number of ranks. */
+static enum cct_status expand_layouts(const struct cct_json_at *at, struct cct_json *merged) {
+  const char *layout = cct_json_string(cct_json_member(merged, "layout"));
+  const char *model_name = cct_json_string(cct_json_member(merged, "model"));
+  const struct cct_json *np = cct_json_member(merged, "np");
+  struct cct_model model;
+  struct cct_layout *layouts = NULL;
+  struct cct_json *list = NULL;
+  char text[64];
+  int n = 0;
+  if (!layout || strcmp(layout, "all"))
+    return CCT_OK;
+  if (!model_name || !np || cct_json_type(np) != CCT_JSON_INTEGER)
+    return cct_json_fail(at, CCT_USAGE, "layout 'all' needs one model and one np");
+  enum cct_status status = cct_model_load(model_name, cct_json_string(cct_json_member(merged, "assume")), NULL, &model);
+  if (status)
+    return status;
+  status = cct_layout_all(&model, cct_json_integer(np), &layouts, &n);
+  cct_model_free(&model);
+  if (!status && !n)
+    status =
+        cct_json_fail(at, CCT_USAGE, "no layout of %lld ranks fits %s", (long long)cct_json_integer(np), model_name);
+  if (!status && !(list = cct_json_new_array()))
+    status = cct_fail(CCT_NOMEM, "out of memory");
+  for (int i = 0; !status && i < n; i++)
+    cct_json_add_string(list, cct_layout_text(&layouts[i], text));
+  if (!status)
+    cct_json_set(merged, "layout", list);
+  free(layouts);
+  return status;
+}
+
 /* defaults, then the cell's own, then flags. */
 static enum cct_status merge(const struct cct_suite *suite, const struct cct_json *cell,
                              const struct cct_options *flags, int *is_noted, struct cct_json **merged_out) {
-  const struct cct_json *sources[] = {cct_json_member(suite->document, "defaults"), cell}, *value;
+  const struct cct_json *sources[] = {cct_json_member(suite->document, "defaults"), at->value}, *value;
   struct cct_json *merged = cct_json_new_object();
   enum cct_status status = merged ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
   for (int s = 0; !status && s < 2; s++) {
@@ -215,6 +249,8 @@ static enum cct_status merge(const struct cct_suite *suite, const struct cct_jso
     }
     cct_json_set(merged, key, now);
   }
+  if (!status)
+    status = expand_layouts(at, merged);
   if (status) {
     cct_json_free(merged);
     return status;
@@ -325,7 +361,7 @@ enum cct_status cct_suite_cells(const struct cct_suite *suite, const struct cct_
   for (size_t i = 0; !status && i < cct_json_size(list.value); i++) {
     struct cct_json_at at = cct_json_at_index(&list, i);
     struct cct_json *merged;
-    status = merge(suite, at.value, flags, is_noted, &merged);
+    status = merge(suite, &at, flags, is_noted, &merged);
     if (status)
       break;
     status = multiply_out(&at, merged, &cells);

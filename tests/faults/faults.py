@@ -293,10 +293,10 @@ class Campaign:
     def clock(self):
         """The wall clock jumps by hours in both directions: nothing that is measured or waited for uses it."""
         library = os.path.join(self.folder, "clock.so")
-        done = subprocess.run(["cc", "-shared", "-fPIC", "-o", library, os.path.join(HERE, "clock.c"), "-ldl"],
+        done = subprocess.run(["cc", "-shared", "-fPIC", "-o", library, os.path.join(HERE, "fault_clock.c"), "-ldl"],
                               capture_output=True, text=True)
         if done.returncode:
-            fail(f"clock.c: {done.stderr}")
+            fail(f"fault_clock.c: {done.stderr}")
         run = os.path.join(self.folder, "clock")
         code, said = self.finish(self.start(run, self.suite, env=dict(os.environ, LD_PRELOAD=library)), run, 60)
         if code:
