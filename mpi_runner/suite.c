@@ -221,7 +221,7 @@ static enum cct_status expand_layouts(const struct cct_json_at *at, struct cct_j
 }
 
 /* defaults, then the cell's own, then flags. */
-static enum cct_status merge(const struct cct_suite *suite, const struct cct_json *cell,
+static enum cct_status merge(const struct cct_suite *suite, const struct cct_json_at *at,
                              const struct cct_options *flags, int *is_noted, struct cct_json **merged_out) {
   const struct cct_json *sources[] = {cct_json_member(suite->document, "defaults"), at->value}, *value;
   struct cct_json *merged = cct_json_new_object();
