@@ -35,6 +35,9 @@ static enum cct_status check_request(const struct cct_options *options, int n_ar
       return cct_fail(CCT_USAGE, "--%s %s: plan takes one value; --sweep %s=%s plans over several", row->name, text,
                       row->name, text);
   }
+  if (cct_cell_workload(options) >= CCT_WORKLOAD_COLLECTIVE)
+    return cct_fail(CCT_USAGE, "--workload %s: plan takes train, prefill, decode or serve",
+                    options->v[CCT_OPT_WORKLOAD].s);
   int is_serving = cct_cell_workload(options) == CCT_WORKLOAD_SERVE;
   if (options->v[CCT_OPT_SLO].has_value && !is_serving)
     return cct_fail(CCT_USAGE, "--slo: a latency of tokens belongs to --workload serve");

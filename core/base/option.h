@@ -47,7 +47,8 @@ enum cct_option_scope {
     "where the results go")                                                                                            \
   X(MODEL, "model", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_STEPS, CELL,                                                 \
     "a preset of data/models or a Hugging Face config.json")                                                           \
-  X(WORKLOAD, "workload", 0, WORD, 0, 0, NULL, "train|prefill|decode|serve", CCT_STEPS, CELL, "the step to perform")   \
+  X(WORKLOAD, "workload", 0, WORD, 0, 0, NULL, "train|prefill|decode|serve|collective|probe", CCT_STEPS, CELL, \
+    "the step to perform; collective and probe need no model")   \
   X(LAYOUT, "layout", 0, TEXT, 0, 0, NULL, "tp=N,ep=N,dp=N", 0, CELL, "how the model is spread")                       \
   X(LAYOUTS, "layouts", 0, TEXT, 0, 0, NULL, "L[/L..]|all", CCT_STEPS, COMMAND,                                        \
     "layouts such as tp=8 or tp=2,ep=8,dp=4, separated by /, or every legal one")                                      \
@@ -84,6 +85,17 @@ enum cct_option_scope {
   X(COMBINE_TYPE, "combine-type", 0, WORD, 0, 0, "bf16", "bf16|fp8", CCT_STEPS, CELL, "type of combined expert outputs") \
   X(ASSUME, "assume", 0, TEXT, 0, 0, NULL, "KEY=VALUE[,KEY=VALUE..]", CCT_STEPS, CELL,                                 \
     "state what a model key means that is not modelled: a value that is, or ignore")                                   \
+  X(COLLECTIVE, "collective", 0, WORD, 0, 0, "all_reduce",                                                               \
+    "all_reduce|all_gather|reduce_scatter|all_to_all|all_to_allv|broadcast|reduce|send_recv", CCT_RUN, CELL,           \
+    "workload collective: what the ranks do")                                                                          \
+  X(PROBE_NAME, "probe", 0, WORD, 0, 0, "submission", "submission|sync|graph|decode-loop|h2d|d2h|d2d|p2p|gemm|hbm",     \
+    CCT_RUN, CELL, "workload probe: the unit cost to pay")                                                             \
+  X(BYTES, "bytes", 0, BYTES, 0, 1e15, "1M", "BYTES", CCT_RUN, CELL,                                                   \
+    "size of a collective as nccl-tests counts it, or of a probe's transfer")                                          \
+  X(TYPE, "type", 0, WORD, 0, 0, "bf16", "fp32|bf16|fp16|fp8|int32|int8", CCT_RUN, CELL, "element type of collective and probe") \
+  X(MEMORY, "memory", 0, WORD, 0, 0, "pinned", "pinned|pageable|mapped", CCT_RUN, CELL, "host memory of a copy probe")  \
+  X(CALLS, "calls", 0, I64, 1, 1 << 16, "1", "N", CCT_RUN, CELL, "collectives or probed operations a step")            \
+  X(GEMM_SHAPE, "gemm", 0, TEXT, 0, 0, "8x4096x4096", "MxNxK", CCT_RUN, CELL, "shape of the gemm probe")               \
   X(SCALE, "scale", 0, I64, 1, 1 << 20, "1", "K", CCT_RUN, CELL, "host backend: divide every size by K (label scaled)") \
   X(BACKEND, "backend", 0, WORD, 0, 0, "auto", "auto|cuda|host|sim", CCT_MEASURES, COMMAND, "what performs the step")  \
   X(CONDITION, "condition", 0, TEXT, 0, 0, NULL, "C[,C..]", CCT_MEASURES, COMMAND,                                     \

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum cct_workload cct_cell_workload(const struct cct_options *cell) {
-  static const char *const names[] = {"train", "prefill", "decode", "serve"};
+  static const char *const names[] = {"train", "prefill", "decode", "serve", "collective", "probe"};
   const char *name = cell->v[CCT_OPT_WORKLOAD].s;
   for (int i = 0; name && i < CCT_WORKLOAD_NONE; i++)
     if (!strcmp(name, names[i]))
@@ -34,10 +34,46 @@ static int is_expert_parallel(const struct cct_options *cell) {
   return ep && strtol(ep + 3, NULL, 10) > 1;
 }
 
+static int is_word(const struct cct_options *cell, enum cct_option_id id, const char *words) {
+  const char *word = cell->v[id].s, *at = word ? strstr(words, word) : NULL;
+  return at && (at == words || at[-1] == ' ') && (at[strlen(word)] == ' ' || !at[strlen(word)]);
+}
+
+/* Whether a collective or a probe reads the key's default. */
+static int is_read_bare(const struct cct_options *cell, enum cct_option_id id, int is_probe) {
+  switch (id) {
+  case CCT_OPT_CALLS:
+    return 1;
+  case CCT_OPT_COLLECTIVE:
+  case CCT_OPT_GRAPH:
+    return !is_probe;
+  case CCT_OPT_ALLREDUCE:
+    return !is_probe && is_word(cell, CCT_OPT_COLLECTIVE, "all_reduce");
+  case CCT_OPT_SKEW:
+    return !is_probe && is_word(cell, CCT_OPT_COLLECTIVE, "all_to_allv");
+  case CCT_OPT_BYTES:
+    return !is_probe || is_word(cell, CCT_OPT_PROBE_NAME, "h2d d2h d2d p2p hbm");
+  case CCT_OPT_TYPE:
+    return !is_probe || is_word(cell, CCT_OPT_PROBE_NAME, "gemm");
+  case CCT_OPT_PROBE_NAME:
+    return is_probe;
+  case CCT_OPT_MEMORY:
+    return is_probe && is_word(cell, CCT_OPT_PROBE_NAME, "h2d d2h");
+  case CCT_OPT_GEMM_SHAPE:
+    return is_probe && is_word(cell, CCT_OPT_PROBE_NAME, "gemm");
+  default:
+    return 0;
+  }
+}
+
 /* Whether the workload reads the key's default. */
 static int is_read(const struct cct_options *cell, enum cct_option_id id) {
   enum cct_workload w = cct_cell_workload(cell);
   int is_serving = w == CCT_WORKLOAD_DECODE || w == CCT_WORKLOAD_PREFILL || w == CCT_WORKLOAD_SERVE;
+  if (w == CCT_WORKLOAD_NONE)
+    return 0;
+  if (w == CCT_WORKLOAD_COLLECTIVE || w == CCT_WORKLOAD_PROBE)
+    return is_read_bare(cell, id, w == CCT_WORKLOAD_PROBE);
   switch (id) {
   case CCT_OPT_BATCH:
     return w == CCT_WORKLOAD_DECODE;
@@ -58,12 +94,12 @@ static int is_read(const struct cct_options *cell, enum cct_option_id id) {
     return w == CCT_WORKLOAD_TRAIN;
   case CCT_OPT_GRAPH:
   case CCT_OPT_ALLREDUCE:
-    return w != CCT_WORKLOAD_NONE;
+    return 1;
   case CCT_OPT_DISPATCH:
   case CCT_OPT_ROUTING:
   case CCT_OPT_SKEW:
   case CCT_OPT_COMBINE_TYPE:
-    return w != CCT_WORKLOAD_NONE && is_expert_parallel(cell);
+    return is_expert_parallel(cell);
   default:
     return 0;
   }

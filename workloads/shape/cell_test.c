@@ -43,6 +43,11 @@ static void a_cell_keeps_what_matters(void **state) {
        "\"micro_batch\":1,\"model\":\"m\",\"optimizer\":\"adam\",\"recompute\":\"none\",\"routing\":\"padded\",\"seq_"
        "len\":128,"
        "\"sequence_parallel\":\"on\",\"skew\":\"uniform\",\"workload\":\"train\"}"},
+      {"{\"workload\":\"collective\",\"np\":8}", "{\"allreduce\":\"nccl\",\"bytes\":1048576,\"calls\":1,\"collective\":"
+                                                 "\"all_reduce\",\"graph\":\"none\",\"np\":8,"
+                                                 "\"type\":\"bf16\",\"workload\":\"collective\"}"},
+      {"{\"workload\":\"probe\",\"np\":1,\"probe\":\"h2d\",\"bytes\":4096}",
+       "{\"bytes\":4096,\"calls\":1,\"memory\":\"pinned\",\"np\":1,\"probe\":\"h2d\",\"workload\":\"probe\"}"},
       {"{\"program\":\"p.json\"}", "{\"program\":\"p.json\"}"},
       {"{\"program\":\"p.json\",\"batch\":4}", "{\"batch\":4,\"program\":\"p.json\"}"},
   };

@@ -364,6 +364,70 @@ static void a_program_cell_is_what_was_printed(void **state) {
   remove(path);
 }
 
+/* A collective and the probes: what is counted is what was asked for, eager and in one graph. */
+static void bare_steps_hold_what_was_asked(void **state) {
+  (void)state;
+  static const struct {
+    const char *words;
+    int submissions, graphs, syncs, collectives;
+  } rows[] = {
+      {"workload collective np 8 collective all_reduce bytes 1M calls 20", 20, 0, 0, 20},
+      {"workload collective np 8 collective all_gather bytes 1M calls 20 graph full", 1, 1, 0, 20},
+      {"workload collective np 4 collective send_recv bytes 4K calls 3", 3, 0, 0, 0},
+      {"workload collective np 4 collective all_reduce allreduce oneshot type fp32", 1, 0, 0, 1},
+      {"workload probe np 1 probe submission calls 100", 100, 0, 0, 0},
+      {"workload probe np 1 probe sync calls 2", 2, 0, 2, 0},
+      {"workload probe np 1 probe graph calls 64", 1, 1, 0, 0},
+      {"workload probe np 2 probe decode-loop", 2, 1, 1, 0},
+      {"workload probe np 1 probe h2d bytes 64K memory pageable", 1, 0, 0, 0},
+      {"workload probe np 1 probe d2h memory mapped", 1, 0, 0, 0},
+      {"workload probe np 1 probe d2d", 1, 0, 0, 0},
+      {"workload probe np 2 probe p2p bytes 1G", 1, 0, 0, 0},
+      {"workload probe np 1 probe gemm gemm 128x4096x1024 type fp8", 1, 0, 0, 0},
+      {"workload probe np 1 probe hbm bytes 1G", 1, 0, 0, 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct cct_counts c = count(rows[i].words, NULL);
+    int64_t collectives = 0;
+    for (int k = 0; k < CCT_COLL_COUNT; k++)
+      collectives += c.collectives[k];
+    if (c.submissions != rows[i].submissions || c.graphs != rows[i].graphs || c.syncs != rows[i].syncs ||
+        collectives != rows[i].collectives)
+      fail_msg("%s: %d submissions, %d graphs, %d syncs, %d collectives", rows[i].words, (int)c.submissions,
+               (int)c.graphs, (int)c.syncs, (int)collectives);
+  }
+  struct cct_counts gemm = count("workload probe np 1 probe gemm gemm 128x4096x1024 type fp8", NULL);
+  same(gemm.flops, 2.0 * 128 * 4096 * 1024, "flops");
+  static const char *const bad[] = {"workload collective collective all_reduce",
+                                    "workload collective np 1",
+                                    "workload probe np 1 probe p2p",
+                                    "workload probe np 1 probe gemm gemm 8x8",
+                                    "workload probe np 1 probe gemm gemm 8x8x0",
+                                    "workload probe np 1 probe gemm gemm 1x1x1x1",
+                                    "workload collective np 4 collective all_to_allv skew /nowhere.json"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    struct cct_step step;
+    if (!build(bad[i], &step))
+      fail_msg("accepted: %s", bad[i]);
+  }
+}
+
+static void a_skewed_exchange_binds_its_matrix(void **state) {
+  (void)state;
+  struct cct_step step;
+  assert_int_equal(build("workload collective np 4 collective all_to_allv bytes 1000003 skew zipf:1", &step), CCT_OK);
+  const struct cct_matrix *matrix = step.bindings[3].matrices;
+  int64_t sum = 0, most = 0;
+  for (int j = 0; j < 4; j++) {
+    sum += matrix->bytes[j];
+    most = matrix->bytes[j] > most ? matrix->bytes[j] : most;
+    assert_int_equal(matrix->bytes[j], matrix->bytes[12 + j]);
+  }
+  assert_int_equal(sum, 1000003);
+  assert_true(most > 450000); /* 1 / (1 + 1/2 + 1/3 + 1/4) = 0.48 */
+  cct_step_free(&step);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_dense_decode_step_is_its_formulas),
@@ -381,6 +445,8 @@ int main(void) {
       cmocka_unit_test(weights_agree_with_the_footprint),
       cmocka_unit_test(cells_that_make_no_step_are_refused),
       cmocka_unit_test(a_program_cell_is_what_was_printed),
+      cmocka_unit_test(bare_steps_hold_what_was_asked),
+      cmocka_unit_test(a_skewed_exchange_binds_its_matrix),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "json/json.h"
 #include "workloads/shape/cell.h"
+#include "workloads/steps/bare.h"
 #include "workloads/steps/moe.h"
 #include "workloads/steps/template.h"
 
@@ -29,14 +30,16 @@ static enum cct_status load_program(const struct cct_options *cell, struct cct_s
 
 struct cct_step_store {
   struct cct_moe_draw draw;
-  int64_t *slots; /* of all ranks, one after the other */
+  struct cct_matrix matrix; /* of a skewed collective */
+  int64_t *slots;           /* of all ranks, one after the other */
 };
 
 static enum cct_status find_template(const struct cct_options *cell, const struct cct_template **template_out) {
   static const struct cct_template *const templates[] = {&cct_template_train, &cct_template_prefill,
                                                          &cct_template_decode};
   enum cct_workload workload = cct_cell_workload(cell);
-  if (workload == CCT_WORKLOAD_NONE)
+  if (workload != CCT_WORKLOAD_TRAIN && workload != CCT_WORKLOAD_PREFILL && workload != CCT_WORKLOAD_DECODE &&
+      workload != CCT_WORKLOAD_SERVE)
     return cct_fail(CCT_USAGE, "a cell of a model needs a workload: train, prefill, decode or serve");
   if (workload == CCT_WORKLOAD_SERVE)
     return cct_fail(CCT_UNSUPPORTED,
@@ -129,6 +132,24 @@ static enum cct_status build_model(const struct cct_options *cell, struct cct_st
   return status;
 }
 
+/* A collective or a probe; the ranks of a skewed one bind its matrix. */
+static enum cct_status build_bare(const struct cct_options *cell, struct cct_step *step) {
+  struct cct_matrix matrix = {0};
+  enum cct_status status = cct_bare_build(cell, &step->job, &matrix);
+  if (status || !matrix.n)
+    return status;
+  step->store = calloc(1, sizeof *step->store);
+  step->bindings = calloc((size_t)step->job->ranks, sizeof *step->bindings);
+  if (!step->store || !step->bindings) {
+    free(matrix.bytes);
+    return cct_fail(CCT_NOMEM, "out of memory");
+  }
+  step->store->matrix = matrix;
+  for (int rank = 0; rank < step->job->ranks; rank++)
+    step->bindings[rank].matrices = &step->store->matrix;
+  return CCT_OK;
+}
+
 enum cct_status cct_step_build(const struct cct_options *cell, struct cct_step *step_out) {
   struct cct_step step = {0};
   enum cct_status status;
@@ -136,6 +157,8 @@ enum cct_status cct_step_build(const struct cct_options *cell, struct cct_step *
     return cct_fail(CCT_USAGE, "a cell has a program, or a model and a workload, not both");
   if (cell->v[CCT_OPT_PROGRAM].has_value)
     status = load_program(cell, &step);
+  else if (cct_cell_workload(cell) == CCT_WORKLOAD_COLLECTIVE || cct_cell_workload(cell) == CCT_WORKLOAD_PROBE)
+    status = build_bare(cell, &step);
   else
     status = build_model(cell, &step);
   if (status) {
@@ -153,6 +176,7 @@ void cct_step_free(struct cct_step *step) {
   free(step->bindings);
   if (step->store) {
     cct_moe_draw_free(&step->store->draw);
+    free(step->store->matrix.bytes);
     free(step->store->slots);
   }
   free(step->store);

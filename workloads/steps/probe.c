@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The probes that are programs; each step pays one unit cost `calls` times.
+ *  submission  an empty kernel                     sync   an empty kernel and a synchronisation
+ *  graph       one graph of `calls` empty kernels  gemm   one of MxNxK          hbm  a kernel that moves `bytes`
+ *  decode-loop one graph of 8 kernels and an argmax, the id copied back and awaited
+ *  h2d, d2h, d2d  a copy                           p2p    a ring of sends between GPUs */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "workloads/steps/bare.h"
+
+static int read_shape(const char *text, int64_t shape[3]) {
+  char word[64], *save = NULL, *part;
+  int n = 0;
+  if (strlen(text) >= sizeof word)
+    return 0;
+  memcpy(word, text, strlen(text) + 1);
+  for (part = strtok_r(word, "x", &save); part && n < 3; part = strtok_r(NULL, "x", &save), n++)
+    if (!cct_parse_i64(part, &shape[n]) || shape[n] < 1 || shape[n] > 1 << 20)
+      return 0;
+  return n == 3 && !part;
+}
+
+static enum cct_status add_gemm(struct cct_bare *bare, const struct cct_options *cell, struct cct_op *op) {
+  int64_t shape[3];
+  if (!read_shape(cell->v[CCT_OPT_GEMM_SHAPE].s, shape))
+    return cct_fail(CCT_USAGE, "--gemm: '%s' is no MxNxK such as 8x4096x4096", cell->v[CCT_OPT_GEMM_SHAPE].s);
+  op->kind = CCT_OP_GEMM;
+  op->gemm.m = cct_constant(shape[0]);
+  op->gemm.n = shape[1];
+  op->gemm.k = shape[2];
+  op->gemm.groups = 1;
+  op->gemm.type = (enum cct_type)cct_type_by_name(cell->v[CCT_OPT_TYPE].s);
+  int64_t element = cct_type_bits(op->gemm.type) / 8;
+  op->reads[0] = cct_bare_buffer(bare, "a", shape[0] * shape[2] * element, CCT_MEM_DEVICE);
+  op->reads[1] = cct_bare_buffer(bare, "b", shape[1] * shape[2] * element, CCT_MEM_DEVICE);
+  op->writes = cct_bare_buffer(bare, "c", shape[0] * shape[1] * 4, CCT_MEM_DEVICE);
+  return CCT_OK;
+}
+
+static void set_copy(struct cct_bare *bare, enum cct_direction direction, enum cct_memory memory, int64_t bytes,
+                     struct cct_op *op) {
+  int far = cct_bare_buffer(bare, "host", bytes, direction == CCT_COPY_D2D ? CCT_MEM_DEVICE : memory);
+  int near = cct_bare_buffer(bare, "device", bytes, CCT_MEM_DEVICE);
+  op->kind = CCT_OP_COPY;
+  op->reads[0] = direction == CCT_COPY_H2D ? far : near;
+  op->writes = direction == CCT_COPY_H2D ? near : far;
+  op->copy.direction = direction;
+  op->copy.memory = direction == CCT_COPY_D2D ? CCT_MEM_DEVICE : memory;
+  op->copy.bytes = cct_constant(bytes);
+}
+
+static void add_sync(struct cct_bare *bare) {
+  struct cct_op op = {.kind = CCT_OP_SYNC, .reads = {-1, -1}, .writes = -1};
+  (void)cct_bare_add(bare, op, "sync");
+}
+
+static void add_decode_loop(struct cct_bare *bare) {
+  struct cct_op kernel = {.kind = CCT_OP_LAUNCH, .reads = {-1, -1}, .writes = -1};
+  struct cct_op graph = {.kind = CCT_OP_GRAPH, .reads = {-1, -1}, .writes = -1}, copy = kernel;
+  bare->graph = cct_bare_add(bare, graph, "loop");
+  for (int i = 0; i < 8; i++)
+    (void)cct_bare_add(bare, kernel, "kernel");
+  (void)cct_bare_add(bare, kernel, "argmax");
+  cct_bare_close_graph(bare);
+  set_copy(bare, CCT_COPY_D2H, CCT_MEM_PINNED, 4, &copy);
+  (void)cct_bare_add(bare, copy, "id_back");
+  add_sync(bare);
+}
+
+/* The operation that the probe repeats; kind CCT_OP_END: none, it is written down otherwise. */
+static enum cct_status choose_op(struct cct_bare *bare, const struct cct_options *cell, struct cct_op *op) {
+  const char *probe = cell->v[CCT_OPT_PROBE_NAME].s, *memory = cell->v[CCT_OPT_MEMORY].s;
+  enum cct_memory kind = !strcmp(memory, "pageable") ? CCT_MEM_PAGEABLE
+                         : !strcmp(memory, "mapped") ? CCT_MEM_MAPPED
+                                                     : CCT_MEM_PINNED;
+  int64_t bytes = cell->v[CCT_OPT_BYTES].i;
+  *op = (struct cct_op){.kind = CCT_OP_LAUNCH, .reads = {-1, -1}, .writes = -1};
+  if (!strcmp(probe, "gemm"))
+    return add_gemm(bare, cell, op);
+  if (!strcmp(probe, "h2d") || !strcmp(probe, "d2h") || !strcmp(probe, "d2d"))
+    set_copy(bare, !strcmp(probe, "d2d") ? CCT_COPY_D2D : *probe == 'h' ? CCT_COPY_H2D : CCT_COPY_D2H, kind, bytes, op);
+  if (!strcmp(probe, "hbm")) {
+    op->kind = CCT_OP_ELEMENTWISE;
+    op->elementwise.bytes = cct_constant(bytes);
+    op->reads[0] = op->writes = cct_bare_buffer(bare, "moved", bytes, CCT_MEM_DEVICE);
+  }
+  return CCT_OK;
+}
+
+enum cct_status cct_emit_probe_step(struct cct_bare *bare, const struct cct_options *cell) {
+  const char *probe = cell->v[CCT_OPT_PROBE_NAME].s;
+  int64_t calls = cell->v[CCT_OPT_CALLS].i, bytes = cell->v[CCT_OPT_BYTES].i;
+  int is_graph = !strcmp(probe, "graph"), is_ring = !strcmp(probe, "p2p"), is_loop = !strcmp(probe, "decode-loop");
+  struct cct_op op, graph = {.kind = CCT_OP_GRAPH, .reads = {-1, -1}, .writes = -1};
+  int from = -1, to = -1;
+  if (is_ring && bare->all < 0)
+    return cct_fail(CCT_USAGE, "the p2p probe needs two ranks or more, --np is 1");
+  enum cct_status status = choose_op(bare, cell, &op);
+  if (status)
+    return status;
+  if (is_graph)
+    bare->graph = cct_bare_add(bare, graph, "nodes");
+  if (is_ring) {
+    from = cct_bare_buffer(bare, "send", bytes, CCT_MEM_DEVICE);
+    to = cct_bare_buffer(bare, "recv", bytes, CCT_MEM_DEVICE);
+  }
+  for (int64_t i = 0; i < calls; i++) {
+    if (is_loop)
+      add_decode_loop(bare);
+    else if (is_ring)
+      cct_bare_ring(bare, bytes, from, to);
+    else
+      (void)cct_bare_add(bare, op, probe);
+    if (!strcmp(probe, "sync"))
+      add_sync(bare);
+  }
+  if (is_graph)
+    cct_bare_close_graph(bare);
+  return CCT_OK;
+}
