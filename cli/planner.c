@@ -432,8 +432,9 @@ int cct_plan_advice(const struct cct_options *cell, const struct cct_plan_row *r
   else if (strcmp(graph, "full") && cct_cell_workload(cell) != CCT_WORKLOAD_PREFILL &&
            best->share_ns[CCT_BOUNDARY_CHANNEL] > 0.5 * cost && cct_per_cent(cost, best->clear_ns) > 5)
     snprintf(text, size,
-             "submissions make %.0f %% of the %.1f %% that %s pays: --graph full leaves one of them a step.",
-             100 * best->share_ns[CCT_BOUNDARY_CHANNEL] / cost, cct_per_cent(cost, best->clear_ns), best->text);
+             "submissions make %.0f %% of the %.1f %% that %s pays: %s--graph full leaves one of them a step.",
+             100 * best->share_ns[CCT_BOUNDARY_CHANNEL] / cost, cct_per_cent(cost, best->clear_ns), best->text,
+             best->layout.ep > 1 && !strcmp(cell->v[CCT_OPT_ROUTING].s, "host") ? "--routing padded with " : "");
   else if (cct_cell_workload(cell) != CCT_WORKLOAD_DECODE && n > 1 && rows[1].fits &&
            best_worst < rows[1].lo_ns / rows[1].tokens)
     snprintf(text, size, "%s makes at least %.1f %% more than any other layout, within the bounds of the profile.",
