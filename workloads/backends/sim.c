@@ -394,7 +394,8 @@ static void fill_packet(const struct cct_executor *x, enum cct_status status, st
         packet->stuck_id = sim_state_waits_at(&x->locals[i].state);
       }
     }
-  memcpy((struct sim_arrival *)(void *)packet + 1, x->outbox, (size_t)packet->n * sizeof *x->outbox);
+  if (packet->n)
+    memcpy((struct sim_arrival *)(void *)packet + 1, x->outbox, (size_t)packet->n * sizeof *x->outbox);
 }
 
 /* Nobody can go on: ranks wait for each other. The process that owns the first of them says so. */
@@ -449,7 +450,8 @@ static enum cct_status run_round(struct cct_executor *x, int *done_out) {
       status = run_local(x, &x->locals[i]);
   fill_packet(x, status, (struct packet *)(void *)mine);
   x->n_outbox -= (size_t)((struct packet *)(void *)mine)->n;
-  memmove(x->outbox, x->outbox + ((struct packet *)(void *)mine)->n, x->n_outbox * sizeof *x->outbox);
+  if (x->n_outbox)
+    memmove(x->outbox, x->outbox + ((struct packet *)(void *)mine)->n, x->n_outbox * sizeof *x->outbox);
   enum cct_status gathered = world->size > 1 ? world->ops->allgather(world, mine, bytes, all) : CCT_OK;
   if (status || gathered)
     return status ? status : gathered;
