@@ -11,7 +11,7 @@ root=$(realpath "$here/../../..")
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ') || { echo "no GPU here"; exit 77; }
 out=${1:-$(mktemp -d)}
 mkdir -p "$out"
-rm -f "$out"/{errors,values,load,last}.log "$out"/{stats,tls}.jsonl
+rm -f "$out"/{errors,values,load,last}.log "$out"/{stats,tls,chosen}.jsonl
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 started=$SECONDS failures=0
@@ -29,6 +29,9 @@ gcc "${flags[@]}" -fPIC -shared -fvisibility=hidden "${product[@]}" "$base"/{tex
   gcc "${flags[@]}" "-DCCT_NET_PLUGIN=\"$work/libnccl-net-cctax.so\"" "$net"/net_{bench,play}.c -o "$work/net_bench" -ldl &&
   gcc "${flags[@]}" -I"$cuda/include" "$here/net_gpu.c" -o "$work/net_gpu" -L"$cuda/lib64" -L"$cuda/lib" -lcudart -lnccl -lpthread ||
   { echo "does not compile here"; exit 1; }
+gcc "${flags[@]}" -fPIC -shared -fvisibility=hidden "$root/nccl_plugin/profiler/profiler_plugin.c" "$base"/{text,log,status,clock}.c \
+  -Wl,--version-script="$root/nccl_plugin/profiler/profiler_plugin.map" -Wl,-z,defs -o "$work/libnccl-profiler-cctax.so" -lpthread -lm ||
+  { echo "the profiler does not compile here"; exit 1; }
 (umask 077; openssl rand -hex 32 >"$work/psk"; openssl rand -hex 32 >"$work/psk2")
 
 unset NCCL_ALGO NCCL_PROTO NCCL_SOCKET_NTHREADS NCCL_NSOCKS_PERTHREAD NCCL_HOSTID
@@ -68,6 +71,8 @@ if [ "$gpus" -ge 2 ]; then
   done
   must "tls: a key update every 64 records, by value" 60 "${tls[@]}" CCTAX_NET_KEY_RECORDS=64 CCTAX_NET_STATS="$out/stats.jsonl" -- "$work/net_gpu" check 2
   grep -o '"key_updates_sent":[0-9]*' "$out/stats.jsonl" | head -2 | paste -sd' '
+  must "profiler: records what NCCL chose" 60 "${tls[@]}" NCCL_PROFILER_PLUGIN=cctax CCTAX_PROFILER_FILE="$out/chosen.jsonl" -- "$work/net_gpu" time 2 1024 $((1 << 26))
+  grep '"event":"coll"' "$out/chosen.jsonl" | sed 's/.*"func":"\([^"]*\)","count":\([0-9]*\).*"algo":"\([^"]*\)","proto":"\([^"]*\)","channels":\([0-9]*\).*/        \1 of \2: \3 \4, \5 channels/' | sort | uniq -c
   must "tls: a rank is killed, the other gets an NCCL error" 60 "${tls[@]}" -- "$work/net_gpu" kill 2
   grep -h "^rank\|WARN" "$out/last.log" | head -3 | sed 's/^/        /'
   must "tls: a rank has another key, both get an NCCL error" 60 "${tls[@]}" CCTAX_NET_CONNECT_TIMEOUT_S=3 -- "$work/net_gpu" stranger 2
