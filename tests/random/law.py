@@ -13,7 +13,7 @@ class Rank:
     def __init__(self, job, rank, role, durations):
         self.job, self.rank, self.durations = job, rank, durations
         self.program = role["program"]
-        self.ops = self.program["ops"]
+        self.ops = [{k: v for k, v in op.items() if (k, v) not in (("lane", -1), ("host", -1))} for op in self.program["ops"]]
         self.lanes = self.program["lanes"]
         n = len(self.ops)
         self.graph, self.group, self.end_of = [None] * n, [None] * n, {}

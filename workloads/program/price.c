@@ -7,8 +7,15 @@
 
 #include "base/log.h"
 
+/* Longer than any entry of a step, and short enough that no burst's clocks overflow. */
+#define LIMIT_NS INT64_C(1000000000000)
+
+static int64_t rounded_ns(double ns) {
+  return ns > (double)LIMIT_NS ? LIMIT_NS + 1 : llround(ns);
+}
+
 static int64_t ns_of_us(double us) {
-  return llround(us * 1e3);
+  return rounded_ns(us * 1e3);
 }
 
 /* us of `bytes` at `gb_s` = 1e9 bytes a second */
@@ -189,8 +196,8 @@ static int64_t delay_ns(const struct cct_program *program, const struct cct_op *
   if (of < 0)
     return op->delay.ns;
   int64_t alone = program->ops[of].kind == CCT_OP_GROUP ? group_ns(program, of, durations) : durations[of].run_ns;
-  int64_t ns = llround((double)op->delay.ns + op->delay.stretch * (double)alone);
-  return ns > 0 ? ns : 0;
+  double ns = (double)op->delay.ns + op->delay.stretch * (double)alone;
+  return ns > 0 ? rounded_ns(ns) : 0;
 }
 
 int cct_graph_nodes(const struct cct_program *program, int id) {
@@ -254,7 +261,7 @@ static enum cct_status price_entry(const struct cct_pricing *pricing, const stru
     d->run_ns = ns_of_us(column->sync_us.value);
     break;
   case CCT_OP_HOSTWORK:
-    d->run_ns = llround((double)op->hostwork.ns * column->cpu_slowdown.value);
+    d->run_ns = rounded_ns((double)op->hostwork.ns * column->cpu_slowdown.value);
     break;
   case CCT_OP_DELAY:
     d->run_ns = delay_ns(program, op, durations);
@@ -266,6 +273,9 @@ static enum cct_status price_entry(const struct cct_pricing *pricing, const stru
   default:
     break;
   }
+  if (d->run_ns > LIMIT_NS || d->submit_ns > LIMIT_NS)
+    return cct_fail(CCT_USAGE, "program '%s': entry %d (%s '%s') would last longer than %lld s: a size in it is wrong",
+                    program->name, id, cct_op_name(op->kind), op->name, (long long)(LIMIT_NS / 1000000000));
   return CCT_OK;
 }
 

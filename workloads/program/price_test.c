@@ -220,6 +220,9 @@ static void test_refusals(void **state) {
   id = add(collective(CCT_COLL_REDUCE, 0, 8, CCT_ALGORITHM_AUTO));
   assert_int_equal(price_with(1, NULL), CCT_UNSUPPORTED);
   program->ops[id].collective.kind = CCT_COLL_ALL_REDUCE;
+  id = add(gemm(INT64_C(1) << 60, 4096, 4096, 1));
+  assert_int_equal(price_with(1, NULL), CCT_USAGE);
+  program->ops[id].gemm.m = cct_constant(8);
   job->ranks = job->roles[0].count = 16;
   assert_int_equal(price_with(1, NULL), CCT_UNSUPPORTED); /* 16 ranks, 8 GPUs, no net */
 }
