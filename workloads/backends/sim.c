@@ -40,7 +40,7 @@ struct cct_executor {
   void *packets; /* one a process and round */
   int packet_arrivals;
   int64_t closing_sync_ns;
-  int ran_n; /* repetitions of the last burst, if its bindings were the defaults; 0: none such */
+  int ran_n; /* repetitions of the last burst; 0: none yet with these bindings */
   uint64_t steps;
 };
 
@@ -137,7 +137,7 @@ static void forget_ranks(struct cct_executor *x) {
   x->local_of = NULL;
   x->meet = NULL;
   x->ranks = NULL;
-  x->n_locals = 0;
+  x->n_locals = x->ran_n = 0;
 }
 
 static void sim_unload(struct cct_executor *x) {
@@ -491,23 +491,25 @@ static double noise_factor(const struct cct_executor *x, int rank) {
   return be->noise[cct_random_below(seed, 0, be->n_noise)];
 }
 
-/* Every rank's clock runs through n repetitions. */
+/* Every rank's clock runs through n repetitions. A burst is a function of its bindings and n: the one that ran last is
+ * not computed again. */
 static enum cct_status run_burst(struct cct_executor *x, const struct cct_binding *bindings, int n) {
   enum cct_status status = bind(x, bindings);
+  if (status || x->ran_n == n)
+    return status;
   x->closing_sync_ns = llround(x->backend->options.machine->clear.sync_us.value * 1e3);
-  for (int i = 0; i < x->n_locals && !status; i++)
+  for (int i = 0; i < x->n_locals; i++)
     sim_state_start_burst(&x->locals[i].state);
   for (int repetition = 0; repetition < n && !status; repetition++)
     status = run_repetition(x);
-  x->ran_n = status || bindings ? 0 : n;
+  x->ran_n = status ? 0 : n;
   return status;
 }
 
-/* A burst is a function of its binding and n: one of the defaults that has run already is not computed again. */
 static enum cct_status sim_step(struct cct_executor *x, const struct cct_binding *bindings, int n,
                                 struct cct_burst *burst) {
   int64_t start_ns = x->backend->world->ops->now_ns(x->backend->world);
-  enum cct_status status = bindings || x->ran_n != n ? run_burst(x, bindings, n) : CCT_OK;
+  enum cct_status status = run_burst(x, bindings, n);
   if (status)
     return status;
   for (int i = 0; i < x->count; i++) {
