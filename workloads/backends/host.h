@@ -159,6 +159,7 @@ const struct cct_copy_cost *cct_host_bounce_cost(const struct cct_backend *backe
 cct_combine_fn *cct_host_sum(enum cct_type type); /* NULL: this type has no sums */
 void cct_host_put(enum cct_type type, void *buf, size_t index, int value);
 int cct_host_is(enum cct_type type, const void *buf, size_t index, int value);
+uint32_t cct_host_hash(uint32_t about, size_t index, uint32_t bound);      /* 0..bound-1 */
 int cct_host_summand(enum cct_type type, int n, int member, size_t index); /* what member of n puts in */
 unsigned char cct_host_byte(int sender, int receiver, size_t index); /* what is only moved; never the poison 0xff */
 

@@ -6,15 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/random.h"
-
 enum {
   poison = 0xff, /* four of it are a NaN; no byte that is only moved has this value */
   n_spots = 256, /* elements of a product that are computed again in double */
 };
 
 static float small_number(int id, size_t index) {
-  return (float)cct_random_below((uint64_t)id, index, 4);
+  return (float)cct_host_hash((uint32_t)id, index, 4);
 }
 
 static void fill_numbers(float *at, size_t n, int id, size_t first) {
@@ -137,7 +135,9 @@ static void check_gemm(struct cct_host_track *track, int id, int groups) {
   size_t total = m * n * (size_t)groups, spots = total < n_spots ? total : n_spots;
   const float *a = (const float *)track->from, *c = (const float *)track->to;
   for (size_t spot = 0; k && spot < spots; spot++) {
-    size_t at = total <= n_spots ? spot : (size_t)cct_random_below((uint64_t)id, spot, (int64_t)total);
+    size_t at = total <= n_spots
+                    ? spot
+                    : cct_host_hash((uint32_t)id, spot, (uint32_t)(total < UINT32_MAX ? total : UINT32_MAX));
     size_t g = at / (m * n), row = at / n % m, column = at % n;
     double expected = 0;
     for (size_t i = 0; i < k; i++)

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/random.h"
-
 struct small { /* a floating type of at most 16 bits */
   int exponent_bits, mantissa_bits;
   uint32_t largest; /* code of the largest finite value, without sign */
@@ -114,14 +112,22 @@ int cct_host_is(enum cct_type type, const void *buf, size_t index, int value) {
   return memcmp((const char *)buf + index * bytes, &code, bytes) == 0;
 }
 
+/* Checking costs as many hashes as elements and members: two multiplications each (the finaliser of a 32-bit mixer),
+ * where base/random.h's draws, made for statistics, would cost ten times the step. */
+uint32_t cct_host_hash(uint32_t about, size_t index, uint32_t bound) {
+  uint32_t h = (uint32_t)index * 0x9e3779b1u + about * 0x85ebca77u;
+  h = (h ^ h >> 15) * 0x2c1b3c6du;
+  return (uint32_t)((uint64_t)(h ^ h >> 12) * bound >> 32);
+}
+
 int cct_host_summand(enum cct_type type, int n, int member, size_t index) {
   int p = cct_type_significand_bits(type);
   int64_t exact = INT64_C(1) << (p < 24 ? p : 24), most = exact / n;
   if (most)
-    return (int)cct_random_below((uint64_t)member, index, most + 1);
+    return (int)cct_host_hash((uint32_t)member, index, (uint32_t)most + 1);
   return (member + (int)(index % (size_t)n)) % n < exact;
 }
 
 unsigned char cct_host_byte(int sender, int receiver, size_t index) {
-  return (unsigned char)cct_random_below((uint64_t)sender << 32 | (uint32_t)receiver, index, 255);
+  return (unsigned char)cct_host_hash((uint32_t)sender * 0x10001u + (uint32_t)receiver, index, 255);
 }
