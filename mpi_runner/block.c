@@ -38,7 +38,7 @@ struct block {
   struct cct_backend *backend;            /* open on `members` */
   struct cct_world *members;              /* the processes that take part in the present cell */
   int n_members;
-  int64_t scale; /* that the backend was opened with */
+  int64_t scale;             /* that the backend was opened with */
   struct cct_record *record; /* process 0's */
   int n_failed, cores;
 };
@@ -212,6 +212,32 @@ static enum cct_status perform_job(struct block *block, int cell, const struct c
   return status;
 }
 
+/* An experiment's values, one metric each; process 0 records its own. It measures the machine as it is, so no emulated
+ * arm can have it. */
+static enum cct_status perform_experiment(struct block *block, int cell, const struct cct_experiment_call *call) {
+  const struct cct_experiment *experiment = call->experiment;
+  int n_outputs = cct_experiment_outputs(experiment), n;
+  enum cct_status status = CCT_OK;
+  if (block->emulated)
+    return cct_fail(CCT_UNSUPPORTED,
+                    "experiment '%s': it measures the machine as it is, and emulation changes programs",
+                    experiment->name);
+  for (int64_t s = 0; !status && s < block->agenda->samples; s++) {
+    double values[CCT_MOST_OUTPUTS];
+    int64_t start_ns = cct_clock_ns();
+    cct_watchdog_feed("cell %d, experiment %lld", cell, (long long)s);
+    status = agree(block->members, block->ops->experiment(block->backend, experiment->name, call->parameters,
+                                                          experiment->n_parameters, values, n_outputs, &n));
+    if (!status && n != n_outputs)
+      status = cct_fail(CCT_UNSUPPORTED, "experiment '%s': gave %d values, not %d", experiment->name, n, n_outputs);
+    for (int i = 0; !status && i < n && block->world->rank == 0; i++) {
+      const struct cct_sample sample = {.index = (int32_t)s, .n = 1, .start_ns = start_ns, .value = values[i]};
+      status = cct_record_append(block->record, cell, i, &sample, 1);
+    }
+  }
+  return agree(block->members, status);
+}
+
 /* The program that the agenda was made with, or none: a changed model file would change the cell under its name. */
 static enum cct_status check_program(const struct block *block, int cell) {
   struct cct_step step;
@@ -238,9 +264,11 @@ static enum cct_status perform_members(struct block *block, int cell) {
   if (!status && block->emulated)
     status = cct_emulate(step.job, block->emulated, CCT_ALL_BOUNDARIES, &emulated);
   status = agree(block->members, status);
-  if (!status)
+  if (!status && step.experiment.experiment)
+    status = perform_experiment(block, cell, &step.experiment);
+  else if (!status)
     status = perform_job(block, cell, emulated ? emulated : step.job, &step,
-                         cct_cell_workload(&options) != CCT_WORKLOAD_NONE);
+                         cct_cell_workload(&options) < CCT_WORKLOAD_COLLECTIVE);
   cct_job_free(emulated);
   cct_step_free(&step);
   cct_options_free(&options);
@@ -333,7 +361,24 @@ static enum cct_status program_text(const struct cct_agenda *agenda, struct cct_
   return status ? status : text->is_failed ? CCT_NOMEM : CCT_OK;
 }
 
-static enum cct_status cells_of(const struct block *block, struct cct_record_cell *cells) {
+/* One metric a step, or those of an experiment. */
+static int metrics_of(const struct cct_options *cell, struct cct_metric metrics[CCT_MOST_OUTPUTS]) {
+  struct cct_experiment_call call;
+  metrics[0] = step_metric;
+  if (cct_cell_workload(cell) != CCT_WORKLOAD_PROBE || strcmp(cell->v[CCT_OPT_PROBE_NAME].s, "experiment") ||
+      cct_experiment_parse(cell->v[CCT_OPT_EXPERIMENT].s, &call))
+    return 1;
+  int n = cct_experiment_outputs(call.experiment);
+  for (int i = 0; i < n; i++) {
+    snprintf(metrics[i].name, sizeof metrics[i].name, "%s", call.experiment->outputs[i].name);
+    snprintf(metrics[i].unit, sizeof metrics[i].unit, "%s", call.experiment->outputs[i].unit);
+    snprintf(metrics[i].better, sizeof metrics[i].better, "%s", call.experiment->outputs[i].better);
+  }
+  return n;
+}
+
+static enum cct_status cells_of(const struct block *block, struct cct_record_cell *cells,
+                                struct cct_metric (*metrics)[CCT_MOST_OUTPUTS]) {
   for (int i = 0; i < block->agenda->n_cells; i++) {
     struct cct_json *json;
     struct cct_text key = {0};
@@ -344,7 +389,8 @@ static enum cct_status cells_of(const struct block *block, struct cct_record_cel
     status = cct_json_canonical(json, &key);
     cct_json_free(json);
     label_of(block, i, label, sizeof label);
-    cells[i] = (struct cct_record_cell){key.s, strdup(label), &step_metric, 1};
+    cells[i] =
+        (struct cct_record_cell){key.s, strdup(label), metrics[i], metrics_of(&block->agenda->cells[i], metrics[i])};
     if (status || !cells[i].label)
       return status ? status : cct_fail(CCT_NOMEM, "out of memory");
   }
@@ -356,6 +402,7 @@ static enum cct_status create_record(struct block *block, const struct cct_fact_
   const struct cct_boot *boot = &agenda->boots[block->at.boot];
   struct cct_record_head head = {.block = block->at.block, .round = block->at.round, .boot = block->at.boot};
   struct cct_record_cell *cells = calloc((size_t)agenda->n_cells + 1, sizeof *cells);
+  struct cct_metric(*metrics)[CCT_MOST_OUTPUTS] = calloc((size_t)agenda->n_cells + 1, sizeof *metrics);
   struct cct_text text = {0};
   struct cct_host_facts host;
   cct_host_facts_read(&host);
@@ -365,7 +412,7 @@ static enum cct_status create_record(struct block *block, const struct cct_fact_
   snprintf(head.factor, sizeof head.factor, "%s", agenda->factor);
   snprintf(head.arm, sizeof head.arm, "%s", agenda->arms[block->at.arm]);
   snprintf(head.boot_id, sizeof head.boot_id, "%s", boot->id);
-  enum cct_status status = cells ? cells_of(block, cells) : cct_fail(CCT_NOMEM, "out of memory");
+  enum cct_status status = cells && metrics ? cells_of(block, cells, metrics) : cct_fail(CCT_NOMEM, "out of memory");
   if (!status)
     status = program_text(agenda, &text);
   if (!status)
@@ -376,6 +423,7 @@ static enum cct_status create_record(struct block *block, const struct cct_fact_
     free((void *)(uintptr_t)cells[i].label);
   }
   free(cells);
+  free(metrics);
   cct_text_free(&text);
   return status;
 }

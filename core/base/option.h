@@ -88,8 +88,14 @@ enum cct_option_scope {
   X(COLLECTIVE, "collective", 0, WORD, 0, 0, "all_reduce",                                                               \
     "all_reduce|all_gather|reduce_scatter|all_to_all|all_to_allv|broadcast|reduce|send_recv", CCT_RUN, CELL,           \
     "workload collective: what the ranks do")                                                                          \
-  X(PROBE_NAME, "probe", 0, WORD, 0, 0, "submission", "submission|sync|graph|decode-loop|h2d|d2h|d2d|p2p|gemm|hbm",     \
-    CCT_RUN, CELL, "workload probe: the unit cost to pay")                                                             \
+  X(PROBE_NAME, "probe", 0, WORD, 0, 0, "submission",                                                        \
+    "submission|sync|graph|decode-loop|h2d|d2h|d2d|p2p|gemm|hbm|bare-sync|floor|blocked-h2d|blocked-d2h|both|streams|" \
+    "hostwork|experiment",                                                                                             \
+    CCT_RUN, CELL, "workload probe: the unit cost to pay (docs/probe.md)")                                             \
+  X(EXPERIMENT, "experiment", 0, TEXT, 0, 0, NULL, "NAME[/PARAMETER..]", CCT_RUN, CELL,                                \
+    "workload probe: what is no program, by its name in docs/probe.md")                                                \
+  X(CLOSE, "close", 0, WORD, 0, 0, NULL, "burst|call", CCT_RUN, CELL,                                                  \
+    "collective and probe: what a synchronisation follows (default: the burst)")                                       \
   X(BYTES, "bytes", 0, BYTES, 0, 1e15, "1M", "BYTES", CCT_RUN, CELL,                                                   \
     "size of a collective as nccl-tests counts it, or of a probe's transfer")                                          \
   X(TYPE, "type", 0, WORD, 0, 0, "bf16", "fp32|bf16|fp16|fp8|int32|int8", CCT_RUN, CELL, "element type of collective and probe") \
@@ -101,8 +107,8 @@ enum cct_option_scope {
   X(CONDITION, "condition", 0, TEXT, 0, 0, NULL, "C[,C..]", CCT_MEASURES, COMMAND,                                     \
     "arms: off, on, tee, stripped, emulated:PROFILE")                                                                  \
   X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN, COMMAND, "compare a factor other than the condition") \
-  X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_RUN | CCT_PLAN | CCT_REPORT, COMMAND,                            \
-    "the machine that sim plays, the profile that plan prices")                                                        \
+  X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE, COMMAND, \
+    "the machine that sim plays, the profile that plan prices; profile: where what is missing comes from")             \
   X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms")                       \
   X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND, "samples a cell and block")              \
   X(WARMUP, "warmup", 0, I64, 0, 1000000, "5", "W", CCT_MEASURES, COMMAND, "untimed samples before them")              \
@@ -111,7 +117,7 @@ enum cct_option_scope {
   X(LAUNCHER, "launcher", 0, TEXT, 0, 0, NULL, "'CMD {np}'", CCT_MEASURES, COMMAND,                                    \
     "how ranks are started (default: mpirun -np {np})")                                                                \
   X(PROCS, "procs", 0, I64, 1, 4096, NULL, "P", CCT_MEASURES, COMMAND, "processes that share the simulated ranks (default: up to 8)") \
-  X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN, COMMAND, "sim: multiply times by drawn factors (tests)")     \
+  X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN | CCT_PROBE, COMMAND, "sim: multiply times by drawn factors (tests)")     \
   X(SHARED_GPU, "shared-gpu", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "several ranks on one GPU: functional only") \
   X(DRY_RUN, "dry-run", 'n', FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "print the step program and its totals; run nothing") \
   X(RESUME, "resume", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "finish an interrupted run")                   \

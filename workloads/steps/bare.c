@@ -21,6 +21,12 @@ void cct_bare_close_graph(struct cct_bare *bare) {
   bare->graph = -1;
 }
 
+void cct_bare_sync(struct cct_bare *bare, int stream) {
+  struct cct_op op = {.kind = CCT_OP_SYNC, .name = "sync", .lane = stream, .host = bare->host, .reads = {-1, -1}};
+  op.writes = -1;
+  (void)cct_program_add(bare->program, &op, NULL, 0);
+}
+
 int cct_bare_buffer(struct cct_bare *bare, const char *name, int64_t bytes, enum cct_memory memory) {
   return cct_program_add_buffer(bare->program, name, cct_constant(bytes), memory, 0);
 }
@@ -45,7 +51,8 @@ void cct_bare_ring(struct cct_bare *bare, int64_t bytes, int from, int to) {
 
 static enum cct_status open_bare(const struct cct_options *cell, const char *name, struct cct_bare *bare) {
   int ranks = (int)cell->v[CCT_OPT_NP].i;
-  *bare = (struct cct_bare){.graph = -1, .all = -1};
+  const char *close = cell->v[CCT_OPT_CLOSE].s;
+  *bare = (struct cct_bare){.graph = -1, .all = -1, .is_closed = close && !strcmp(close, "call")};
   enum cct_status status = cct_job_new(ranks, &bare->job);
   if (!status)
     status = cct_program_new(name, &bare->program);

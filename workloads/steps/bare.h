@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Steps without a model: a collective, and the probes that are programs. `calls` of the operation a step, eager or
- * (graph full) as one graph; no synchronisation of their own, since a burst is closed by one. Private to this room. */
+ * (graph full) as one graph; a synchronisation of their own with `close` call alone, since a burst is closed by one.
+ * Private to this room. */
 #ifndef CCT_WORKLOADS_STEPS_BARE_H
 #define CCT_WORKLOADS_STEPS_BARE_H
 
@@ -13,8 +14,10 @@ struct cct_bare {
   struct cct_program *program;
   int stream, host, all; /* lanes; the group, -1 for one rank */
   int graph;             /* the open graph: then operations have no host lane */
+  int is_closed;         /* each call is followed by a synchronisation */
 };
 int cct_bare_add(struct cct_bare *bare, struct cct_op op, const char *name);
+void cct_bare_sync(struct cct_bare *bare, int stream);
 void cct_bare_close_graph(struct cct_bare *bare);
 int cct_bare_buffer(struct cct_bare *bare, const char *name, int64_t bytes, enum cct_memory memory);
 

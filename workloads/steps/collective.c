@@ -98,12 +98,18 @@ enum cct_status cct_emit_collective_step(struct cct_bare *bare, const struct cct
     op.collective.algorithm = !strcmp(who, "oneshot")   ? CCT_ALGORITHM_ONESHOT
                               : !strcmp(who, "twoshot") ? CCT_ALGORITHM_TWOSHOT
                                                         : CCT_ALGORITHM_AUTO;
-  for (int64_t i = 0; i < cell->v[CCT_OPT_CALLS].i; i++)
+  int is_graph = bare->graph >= 0;
+  for (int64_t i = 0; i < cell->v[CCT_OPT_CALLS].i; i++) {
     if (kind < 0)
       cct_bare_ring(bare, bytes, from, to);
     else
       (void)cct_bare_add(bare, op, name);
-  if (bare->graph >= 0)
+    if (bare->is_closed && !is_graph)
+      cct_bare_sync(bare, bare->stream);
+  }
+  if (is_graph)
     cct_bare_close_graph(bare);
+  if (bare->is_closed && is_graph)
+    cct_bare_sync(bare, bare->stream);
   return CCT_OK;
 }

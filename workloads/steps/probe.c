@@ -3,12 +3,21 @@
  *  submission  an empty kernel                     sync   an empty kernel and a synchronisation
  *  graph       one graph of `calls` empty kernels  gemm   one of MxNxK          hbm  a kernel that moves `bytes`
  *  decode-loop one graph of 8 kernels and an argmax, the id copied back and awaited
- *  h2d, d2h, d2d  a copy                           p2p    a ring of sends between GPUs */
+ *  h2d, d2h, d2d  a copy                           p2p    a ring of sends between GPUs
+ *  bare-sync   a synchronisation alone             floor  empty kernels that queue behind CCT_PROBE_DELAY_NS
+ *  both        h2d and d2h at once                 streams  `calls` h2d copies on as many streams
+ *  blocked-*   a copy behind CCT_PROBE_DELAY_NS, and host work of that length behind its call: one delay if the call
+ *              returns at once, two if it holds its caller
+ *  hostwork    1 ms of work on the host            experiment  an empty kernel that stands for what is no program */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "workloads/steps/bare.h"
+#include "workloads/steps/experiments.h"
+
+#define MOST_STREAMS 16
 
 static int read_shape(const char *text, int64_t shape[3]) {
   char word[64], *save = NULL, *part;
@@ -51,11 +60,6 @@ static void set_copy(struct cct_bare *bare, enum cct_direction direction, enum c
   op->copy.bytes = cct_constant(bytes);
 }
 
-static void add_sync(struct cct_bare *bare) {
-  struct cct_op op = {.kind = CCT_OP_SYNC, .reads = {-1, -1}, .writes = -1};
-  (void)cct_bare_add(bare, op, "sync");
-}
-
 static void add_decode_loop(struct cct_bare *bare) {
   struct cct_op kernel = {.kind = CCT_OP_LAUNCH, .reads = {-1, -1}, .writes = -1};
   struct cct_op graph = {.kind = CCT_OP_GRAPH, .reads = {-1, -1}, .writes = -1}, copy = kernel;
@@ -66,15 +70,92 @@ static void add_decode_loop(struct cct_bare *bare) {
   cct_bare_close_graph(bare);
   set_copy(bare, CCT_COPY_D2H, CCT_MEM_PINNED, 4, &copy);
   (void)cct_bare_add(bare, copy, "id_back");
-  add_sync(bare);
+  cct_bare_sync(bare, bare->stream);
+}
+
+static struct cct_op plain(enum cct_op_kind kind) {
+  return (struct cct_op){.kind = kind, .reads = {-1, -1}, .writes = -1};
+}
+
+static void add_delay(struct cct_bare *bare) {
+  struct cct_op op = plain(CCT_OP_DELAY);
+  op.delay.ns = CCT_PROBE_DELAY_NS;
+  op.delay.of = -1;
+  (void)cct_bare_add(bare, op, "delay");
+}
+
+static void add_hostwork(struct cct_bare *bare, int64_t ns) {
+  struct cct_op op = plain(CCT_OP_HOSTWORK);
+  op.name = "work";
+  op.lane = -1;
+  op.host = bare->host;
+  op.hostwork.ns = ns;
+  (void)cct_program_add(bare->program, &op, NULL, 0);
+}
+
+/* Copies on streams of their own, all awaited at the end. */
+static void add_copies(struct cct_bare *bare, const struct cct_op *copies, int n) {
+  int first = bare->program->n_lanes;
+  for (int i = 0; i < n; i++) {
+    char name[24];
+    snprintf(name, sizeof name, "copies%d", i);
+    cct_program_add_lane(bare->program, name, CCT_LANE_STREAM);
+  }
+  for (int i = 0; i < n; i++) {
+    struct cct_op op = copies[n > 2 ? 0 : i];
+    op.lane = first + i;
+    op.host = bare->host;
+    op.name = "copy";
+    (void)cct_program_add(bare->program, &op, NULL, 0);
+  }
+  for (int i = 0; i < n; i++)
+    cct_bare_sync(bare, first + i);
+}
+
+static enum cct_memory memory_of(const struct cct_options *cell) {
+  const char *memory = cell->v[CCT_OPT_MEMORY].s;
+  return !strcmp(memory, "pageable") ? CCT_MEM_PAGEABLE : !strcmp(memory, "mapped") ? CCT_MEM_MAPPED : CCT_MEM_PINNED;
+}
+
+/* The probes that are no repeated operation; 0: this one is. */
+static int emit_whole(struct cct_bare *bare, const struct cct_options *cell, const char *probe) {
+  int64_t bytes = cell->v[CCT_OPT_BYTES].i, calls = cell->v[CCT_OPT_CALLS].i;
+  struct cct_op copies[2] = {plain(CCT_OP_COPY), plain(CCT_OP_COPY)};
+  if (!strcmp(probe, "bare-sync")) {
+    for (int64_t i = 0; i < calls; i++)
+      cct_bare_sync(bare, bare->stream);
+  } else if (!strcmp(probe, "floor")) {
+    add_delay(bare);
+    for (int64_t i = 0; i < calls; i++)
+      (void)cct_bare_add(bare, plain(CCT_OP_LAUNCH), "kernel");
+  } else if (!strncmp(probe, "blocked-", 8)) {
+    set_copy(bare, !strcmp(probe, "blocked-h2d") ? CCT_COPY_H2D : CCT_COPY_D2H, memory_of(cell), bytes, copies);
+    add_delay(bare);
+    (void)cct_bare_add(bare, copies[0], "copy");
+    add_hostwork(bare, CCT_PROBE_DELAY_NS);
+  } else if (!strcmp(probe, "both")) {
+    set_copy(bare, CCT_COPY_H2D, memory_of(cell), bytes, &copies[0]);
+    set_copy(bare, CCT_COPY_D2H, memory_of(cell), bytes, &copies[1]);
+    add_copies(bare, copies, 2);
+  } else if (!strcmp(probe, "streams")) {
+    set_copy(bare, CCT_COPY_H2D, CCT_MEM_PINNED, bytes, &copies[0]);
+    copies[1] = copies[0];
+    add_copies(bare, copies, (int)calls);
+  } else if (!strcmp(probe, "hostwork")) {
+    for (int64_t i = 0; i < calls; i++)
+      add_hostwork(bare, CCT_PROBE_WORK_NS);
+  } else if (!strcmp(probe, "experiment")) {
+    (void)cct_bare_add(bare, plain(CCT_OP_LAUNCH), "experiment");
+  } else {
+    return 0;
+  }
+  return 1;
 }
 
 /* The operation that the probe repeats; kind CCT_OP_END: none, it is written down otherwise. */
 static enum cct_status choose_op(struct cct_bare *bare, const struct cct_options *cell, struct cct_op *op) {
-  const char *probe = cell->v[CCT_OPT_PROBE_NAME].s, *memory = cell->v[CCT_OPT_MEMORY].s;
-  enum cct_memory kind = !strcmp(memory, "pageable") ? CCT_MEM_PAGEABLE
-                         : !strcmp(memory, "mapped") ? CCT_MEM_MAPPED
-                                                     : CCT_MEM_PINNED;
+  const char *probe = cell->v[CCT_OPT_PROBE_NAME].s;
+  enum cct_memory kind = memory_of(cell);
   int64_t bytes = cell->v[CCT_OPT_BYTES].i;
   *op = (struct cct_op){.kind = CCT_OP_LAUNCH, .reads = {-1, -1}, .writes = -1};
   if (!strcmp(probe, "gemm"))
@@ -97,6 +178,11 @@ enum cct_status cct_emit_probe_step(struct cct_bare *bare, const struct cct_opti
   int from = -1, to = -1;
   if (is_ring && bare->all < 0)
     return cct_fail(CCT_USAGE, "the p2p probe needs two ranks or more, --np is 1");
+  if (!strcmp(probe, "streams") && calls > MOST_STREAMS)
+    return cct_fail(CCT_USAGE, "the streams probe takes up to %d streams, --calls is %lld", MOST_STREAMS,
+                    (long long)calls);
+  if (emit_whole(bare, cell, probe))
+    return CCT_OK;
   enum cct_status status = choose_op(bare, cell, &op);
   if (status)
     return status;
@@ -113,10 +199,12 @@ enum cct_status cct_emit_probe_step(struct cct_bare *bare, const struct cct_opti
       cct_bare_ring(bare, bytes, from, to);
     else
       (void)cct_bare_add(bare, op, probe);
-    if (!strcmp(probe, "sync"))
-      add_sync(bare);
+    if (!strcmp(probe, "sync") || (bare->is_closed && !is_graph && !is_loop))
+      cct_bare_sync(bare, bare->stream);
   }
   if (is_graph)
     cct_bare_close_graph(bare);
+  if (is_graph && bare->is_closed)
+    cct_bare_sync(bare, bare->stream);
   return CCT_OK;
 }

@@ -136,6 +136,8 @@ static enum cct_status build_model(const struct cct_options *cell, struct cct_st
 static enum cct_status build_bare(const struct cct_options *cell, struct cct_step *step) {
   struct cct_matrix matrix = {0};
   enum cct_status status = cct_bare_build(cell, &step->job, &matrix);
+  if (!status && cct_cell_workload(cell) == CCT_WORKLOAD_PROBE && !strcmp(cell->v[CCT_OPT_PROBE_NAME].s, "experiment"))
+    status = cct_experiment_parse(cell->v[CCT_OPT_EXPERIMENT].s, &step->experiment);
   if (status || !matrix.n)
     return status;
   step->store = calloc(1, sizeof *step->store);

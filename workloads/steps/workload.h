@@ -7,11 +7,13 @@
 
 #include "base/option.h"
 #include "workloads/program/program.h"
+#include "workloads/steps/experiments.h"
 
 /* One step of the whole job. Release with cct_step_free. */
 struct cct_step {
   struct cct_job *job;          /* owned */
   struct cct_binding *bindings; /* owned; one a rank of the job, or NULL: every rank binds its program's defaults */
+  struct cct_experiment_call experiment; /* to be performed instead of the job; .experiment NULL: none */
   int64_t tokens;               /* that one step of all ranks together generates (decode), reads (prefill) or trains on;
                                    0 for a `program` cell */
   int is_scaled;                /* label: only some layers (--layers), or sizes divided (--scale) */
