@@ -39,7 +39,7 @@ struct emulation {
 };
 
 static int has(const struct emulation *e, enum cct_boundary boundary) {
-  return (e->mask >> boundary) & 1;
+  return ((e->mask >> boundary) & 1) != 0;
 }
 
 static int64_t surcharge_ns(struct cct_cost clear, struct cct_cost confidential) {
