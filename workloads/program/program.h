@@ -11,10 +11,11 @@
  * When an operation starts and ends (every backend's order, and sim's exact law; times are int64 ns, each duration
  * rounded once, at binding). H(h) and G(l) are the end of what host lane h and GPU lane l did so far, 0 at the start of
  * a burst:
- *  1. A host lane runs its entries in array order. A submission takes its submission time there: H(h) += submit.
+ *  1. A host lane runs its entries in array order. A submission takes its submission time there: H(h) += submit. A GPU
+ *     lane's DELAY is handed over at H(h) and takes none.
  *  2. A GPU operation starts at max(end of its submission, G(lane), end of every wait); G(lane) = its end. Lanes do not
- *     slow each other. A blocking COPY moves H(h) to its own end. HOSTWORK and a host lane's DELAY start at max(H(h),
- * waits).
+ *     slow each other. A blocking COPY (it says so, or this machine's copies of its kind block) moves H(h) to its own end.
+ *     HOSTWORK and a host lane's DELAY start at max(H(h), waits).
  *  3. A wait names an earlier entry, or `prev:ID`: entry ID of the repetition before (no constraint in the first).
  *  4. A COLLECTIVE starts for all members of its group at the latest member's ready time and ends for all after the
  * longest member's duration. The n-th of a group is the same on each member. SEND and RECV: the same with two members;
