@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """random_test.py SIM_TIMES [COUNT [FIRST_SEED [MPIEXEC]]]: sim's start and end of every entry of random jobs against law.py,
-with 1, 2 and 8 processes: threads, or, with MPIEXEC, processes of MPI. Exact equality."""
+with 1, 2 and 8 processes: threads, or, with MPIEXEC, processes of MPI. Exact equality. Every fourth lot is emulated, in both
+forms: what emulate() makes of a legal job is legal, runs as the law says, and never ends earlier than the clear job."""
 import concurrent.futures
 import json
 import pathlib
@@ -13,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import law
 import programs
 
-REPETITIONS, PROCESSES = 3, "1,2,8"
+REPETITIONS, PROCESSES, LOT = 3, "1,2,8", 50
 
 
 def compare(name, job, answers):
@@ -57,11 +58,30 @@ def check(tool, mpiexec, at, end):
         for seed, job in jobs.items():
             files.append(f"{folder}/{seed}.json")
             pathlib.Path(files[-1]).write_text(json.dumps(job))
-        lines = ask(tool, mpiexec, "uneven" if at // 50 % 2 else "even", files)
-    if len(lines) != 3 * len(files):
-        sys.exit(f"{len(lines)} of {3 * len(files)} answers")
-    return sum(compare(f"seed {seed}", job, [json.loads(line) for line in lines[3 * k:3 * k + 3]])
-               for k, (seed, job) in enumerate(jobs.items()))
+        lot = at // LOT
+        entries, clear = judge(jobs, ask(tool, mpiexec, "uneven" if lot % 2 else "even", files))
+        if lot % 4 == 2 and not mpiexec:
+            for form in ("host", "stream"):
+                entries += judge_emulated(form, jobs, clear, run([tool, "b200x8-tdx", str(REPETITIONS), "1", form, *files]))
+    return entries
+
+
+def judge(jobs, lines):
+    if len(lines) != 3 * len(jobs):
+        sys.exit(f"{len(lines)} of {3 * len(jobs)} answers")
+    answers = [[json.loads(line) for line in lines[3 * k:3 * k + 3]] for k in range(len(jobs))]
+    entries = sum(compare(f"seed {seed}", job, three) for (seed, job), three in zip(jobs.items(), answers))
+    return entries, [max(rank["burst_ns"] for rank in three[0]) for three in answers]
+
+
+def judge_emulated(form, jobs, clear, lines):
+    entries = 0
+    for k, seed in enumerate(jobs):
+        job, answer = json.loads(lines[2 * k]), json.loads(lines[2 * k + 1])
+        entries += compare(f"seed {seed}, emulated in form {form}", job, [answer])
+        if max(rank["burst_ns"] for rank in answer) < clear[k]:
+            sys.exit(f"seed {seed}, form {form}: the emulated burst ends before the clear one")
+    return entries
 
 
 def main():
@@ -70,7 +90,8 @@ def main():
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     mpiexec = sys.argv[4] if len(sys.argv) > 4 else None
     with concurrent.futures.ProcessPoolExecutor() as pool:
-        parts = [pool.submit(check, tool, mpiexec, at, min(at + 50, first + count)) for at in range(first, first + count, 50)]
+        parts = [pool.submit(check, tool, mpiexec, at, min(at + LOT, first + count))
+                 for at in range(first, first + count, LOT)]
         entries = sum(part.result() for part in parts)
     print(f"{count} jobs, {entries} entries with 1, 2 and 8 processes: as the law says")
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sim_times PROFILE REPETITIONS PROCS[,PROCS..] even|uneven JOB.json..: what sim makes of each job, one line of JSON
- * for each number of processes: every rank's bound durations [submit, run, is_blocking] and, of the last repetition,
- * spans [start, end]. A job that is refused gives null. */
+ * sim_times PROFILE REPETITIONS PROCS[,PROCS..] even|uneven|host|stream JOB.json..: what sim makes of each job, one
+ * line of JSON for each number of processes: every rank's bound durations [submit, run, is_blocking] and, of the last
+ * repetition, spans [start, end]. A job that is refused gives null. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 struct question {
   const struct cct_profile *profile;
   const struct cct_job *job;
-  int repetitions, is_uneven;
+  int repetitions, is_uneven, is_emulated;
   struct cct_text *answers; /* by rank */
   int64_t closing_sync_ns;
 };
@@ -62,7 +62,8 @@ static void free_bindings(struct cct_binding *bindings, int count) {
 static enum cct_status ask(const struct cct_world *world, void *context) {
   struct question *q = context;
   const struct cct_backend_ops *sim = &cct_backend_sim;
-  struct cct_backend_options options = {.machine = q->profile, .has_multicast = 1};
+  struct cct_backend_options options = {
+      .machine = q->profile, .has_multicast = !q->is_emulated, .emulated = q->is_emulated ? q->profile : NULL};
   struct cct_backend *be = NULL;
   struct cct_executor *x = NULL;
   int first, count = 0, most = 0;
@@ -121,7 +122,29 @@ static enum cct_status share(const struct cct_world *world, struct question *q) 
   return status;
 }
 
-static int answer(const struct cct_profile *profile, const char *path, int repetitions, int is_uneven, int processes,
+/* Puts the emulated job in place of *job and prints it. */
+static enum cct_status emulate(const struct cct_profile *profile, struct cct_job **job) {
+  struct cct_job *emulated = NULL;
+  struct cct_json *document = NULL;
+  struct cct_text text = {0};
+  enum cct_status status = cct_emulate(*job, profile, CCT_ALL_BOUNDARIES, &emulated);
+  if (status == CCT_UNSUPPORTED)
+    status = cct_emulate(*job, profile, CCT_ALL_BOUNDARIES & ~(1u << CCT_BOUNDARY_COPIES), &emulated);
+  if (status)
+    return status;
+  cct_job_free(*job);
+  *job = emulated;
+  status = cct_job_to_json(emulated, &document);
+  if (!status)
+    status = cct_json_canonical(document, &text);
+  if (!status)
+    printf("%s\n", text.s);
+  cct_text_free(&text);
+  cct_json_free(document);
+  return status;
+}
+
+static int answer(const struct cct_profile *profile, const char *path, int repetitions, const char *how, int processes,
                   const struct cct_world *mpi) {
   struct cct_json *document = NULL;
   struct cct_job *job = NULL;
@@ -129,7 +152,14 @@ static int answer(const struct cct_profile *profile, const char *path, int repet
   struct cct_json_at at = cct_json_root(document, path);
   if (!status)
     status = cct_job_from_json(&at, &job);
-  struct question q = {.profile = profile, .job = job, .repetitions = repetitions, .is_uneven = is_uneven};
+  int is_emulated = !strcmp(how, "host") || !strcmp(how, "stream");
+  if (!status && is_emulated)
+    status = emulate(profile, &job);
+  struct question q = {.profile = profile,
+                       .job = job,
+                       .repetitions = repetitions,
+                       .is_uneven = !strcmp(how, "uneven"),
+                       .is_emulated = is_emulated};
   if (!status) {
     q.answers = calloc((size_t)job->ranks, sizeof *q.answers);
     status = mpi ? ask(mpi, &q) : processes == 1 ? ask(cct_world_self(), &q) : thread_world_run(processes, ask, &q);
@@ -163,10 +193,11 @@ int main(int argc, char **argv) {
     return 2;
   if (cct_profile_load(argv[1], &profile) != CCT_OK)
     return 2;
+  profile->confidential.submission.form = !strcmp(argv[4], "stream") ? CCT_FORM_STREAM : CCT_FORM_HOST;
   for (int i = 5; i < argc; i++) {
     char *rest, *list = strdup(argv[3]);
     for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
-      is_refused |= answer(profile, argv[i], atoi(argv[2]), !strcmp(argv[4], "uneven"), atoi(word), mpi);
+      is_refused |= answer(profile, argv[i], atoi(argv[2]), argv[4], atoi(word), mpi);
     free(list);
   }
   cct_profile_free(profile);

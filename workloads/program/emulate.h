@@ -7,7 +7,7 @@
  *  copies     a host-device COPY becomes a bounce copy: it waits for its stream, blocks its host lane, encrypts for
  * real. Inside a GRAPH it is refused. nvlink     after a COLLECTIVE (or GROUP of them, or of SEND/RECV) a DELAY on its
  * lane of toll + (1/k - 1) x its time measured alone; k is the ratio of confidential to clear bandwidth. The rows are
- * those that the template's default binding chooses, with the capabilities that are left. capability the environment
+ * those that the template's default binding chooses for its first rank, with the capabilities that are left. capability the environment
  * that takes away what the profile says CC takes away; in sim, the rows that need it. cpu        HOSTWORK times
  * cpu_slowdown. Waits on an entry that got a DELAY behind it become waits on that. A confidential cost below the clear
  * one adds nothing (channel), since no emulation makes a machine faster. */

@@ -181,6 +181,53 @@ static void test_traffic_matrix(void **state) {
   assert_int_equal(durations[id].run_ns, 26000); /* uniform: 12 + 8e6 * 7/8 / 500e9 */
 }
 
+/* 16 ranks on NVLink domains of 8: what stays inside is priced by its row, what leaves by net.us + wire bytes /
+ * net.gb_s. */
+static void test_beyond_the_nvlink_domain(void **state) {
+  (void)state;
+  struct cct_profile wide = profile;
+  wide.clear.net.us = (struct cct_cost)COST(20);
+  wide.clear.net.gb_s = (struct cct_cost)COST(50);
+  struct cct_pricing pricing = {.profile = &wide, .column = &wide.clear, .has_multicast = 1};
+  struct cct_binding binding = {0};
+  job->ranks = job->roles[0].count = 16;
+  int everyone = cct_job_add_group(job, "everyone", 16, 1), across = cct_job_add_group(job, "across", 2, 8);
+  int inside = add(collective(CCT_COLL_ALL_REDUCE, 1, 3500000, CCT_ALGORITHM_AUTO));
+  int all = add(collective(CCT_COLL_ALL_REDUCE, everyone, 8000000, CCT_ALGORITHM_AUTO));
+  int pair = add(collective(CCT_COLL_ALL_REDUCE, across, 1000000, CCT_ALGORITHM_ONESHOT));
+  add((struct cct_op){.kind = CCT_OP_GROUP});
+  int next = add((struct cct_op){.kind = CCT_OP_SEND, .p2p = {everyone, 1, cct_constant(500000)}});
+  int back = add((struct cct_op){.kind = CCT_OP_RECV, .p2p = {everyone, -1, cct_constant(500000)}});
+  add((struct cct_op){.kind = CCT_OP_END});
+  assert_int_equal(cct_price(&pricing, job, program, &binding, 8, durations), CCT_OK);
+  assert_int_equal(durations[inside].run_ns, 14000);
+  assert_int_equal(durations[all].run_ns, 320000); /* 20 + 8e6 * 30/16 / 50e9 */
+  assert_int_equal(durations[pair].run_ns, 40000); /* 20 + 1e6 / 50e9 */
+  assert_int_equal(durations[next].run_ns, 4000);  /* rank 8 to 9: 3 + 5e5 / 500e9 */
+  assert_int_equal(durations[back].run_ns, 30000); /* rank 7 to 8: 20 + 5e5 / 50e9 */
+}
+
+static void test_a_bounce_copy_is_priced_by_the_emulated_column(void **state) {
+  (void)state;
+  struct cct_column confidential = profile.clear;
+  confidential.copy[CCT_COPY_H2D][CCT_MEM_PINNED].gb_s.value = 5;
+  confidential.copy[CCT_COPY_D2H][CCT_MEM_PINNED].gb_s.value = 80;
+  struct cct_pricing pricing = {
+      .profile = &profile, .column = &profile.clear, .has_multicast = 1, .bounce = &confidential};
+  struct cct_binding binding = {0};
+  struct cct_op op = {.kind = CCT_OP_COPY, .copy = {CCT_COPY_H2D, CCT_MEM_PINNED, cct_constant(1000000), 1, 1}};
+  int slower = add(op);
+  op.copy.direction = CCT_COPY_D2H;
+  int faster = add(op);
+  op.copy.is_bounce = 0;
+  op.copy.direction = CCT_COPY_H2D;
+  int plain = add(op);
+  assert_int_equal(cct_price(&pricing, job, program, &binding, 0, durations), CCT_OK);
+  assert_int_equal(durations[slower].run_ns, 202000);
+  assert_int_equal(durations[faster].run_ns, 29000); /* never less than this machine's clear copy: 4 + 25 us */
+  assert_int_equal(durations[plain].run_ns, 22000);
+}
+
 static void test_brackets_and_delays(void **state) {
   (void)state;
   int graph = add((struct cct_op){.kind = CCT_OP_GRAPH});
@@ -230,9 +277,16 @@ static void test_refusals(void **state) {
 int main(void) {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
   const struct CMUnitTest tests[] = {
-      CASE(test_gemm_roofline),       CASE(test_other_work),  CASE(test_copies),
-      CASE(test_collective_rows),     CASE(test_p2p_kernels), CASE(test_traffic_matrix),
-      CASE(test_brackets_and_delays), CASE(test_refusals),
+      CASE(test_gemm_roofline),
+      CASE(test_other_work),
+      CASE(test_copies),
+      CASE(test_collective_rows),
+      CASE(test_p2p_kernels),
+      CASE(test_traffic_matrix),
+      CASE(test_beyond_the_nvlink_domain),
+      CASE(test_a_bounce_copy_is_priced_by_the_emulated_column),
+      CASE(test_brackets_and_delays),
+      CASE(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
