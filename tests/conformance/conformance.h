@@ -10,7 +10,7 @@ struct cct_suite {
   struct cct_backend_options options;
   int ranks, first_seed, n_seeds, n_entries, n_tries;
   int64_t unit_ns;
-  /* A virtual clock: the law to the nanosecond; else ends that the law puts a unit apart keep their order. */
+  /* A virtual clock: the law to the nanosecond; else ends that the law puts clearly apart keep their order. */
   int is_exact;
   /* Computing lanes share cores: then, on a real clock, only that nothing ends too early is judged. */
   int has_hostwork;

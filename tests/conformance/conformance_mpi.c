@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
                             .first_seed = 5000,
                             .n_seeds = 6,
                             .n_entries = 14,
-                            .n_tries = 20,
+                            .n_tries = 25,
                             .unit_ns = 1000000,
                             .is_exact = is_sim};
   if (!suite.ops || (is_sim && cct_profile_load("h200", &machine)))

@@ -35,7 +35,7 @@ static void fill_column(struct cct_column *column, struct cct_collective_cost *r
   column->kernel_floor_us = cost(1.5);
   column->hbm_gb_s = cost(3000);
   column->p2p.sm_gb_s = cost(400);
-  column->cpu_slowdown = cost(is_confidential ? 1.25 : 1);
+  column->cpu_slowdown = cost(is_confidential ? 3 : 1);
   for (int direction = 0; direction < 2; direction++)
     for (int memory = 0; memory < 2; memory++) {
       column->copy[direction][memory].fixed_us = cost(4 + more_us);
@@ -78,7 +78,7 @@ static void put_one(struct cct_program *program, enum cct_op_kind kind) {
     op.collective.matrix = -1;
   } else if (kind == CCT_OP_HOSTWORK) {
     op.lane = -1;
-    op.hostwork.ns = 2000000;
+    op.hostwork.ns = 400000; /* short, so that a loaded machine lets a whole burst through now and then */
   }
   put(program, op);
   if (kind == CCT_OP_GRAPH) {
@@ -121,7 +121,7 @@ static const struct row rows[] = {
     {CCT_OP_GRAPH, CCT_BOUNDARY_CHANNEL, 2 + 0.75 + 0.5, 0}, /* its launch, three nodes and the sync */
     {CCT_OP_COPY, CCT_BOUNDARY_COPIES, 1, copy_bytes / 2e3 - copy_bytes / 40e3},
     {CCT_OP_COLLECTIVE, CCT_BOUNDARY_NVLINK, 1, 0},
-    {CCT_OP_HOSTWORK, CCT_BOUNDARY_CPU, 0, 500},
+    {CCT_OP_HOSTWORK, CCT_BOUNDARY_CPU, 0, 800},
     {CCT_OP_LAUNCH, CCT_BOUNDARY_CAPABILITY, 0, 0}, /* takes nothing from a program */
     {CCT_OP_LAUNCH, CCT_BOUNDARY_COPIES, 0, 0},     /* and what has no such operation pays nothing */
     {CCT_OP_COPY, CCT_BOUNDARY_CPU, 0, 0},
