@@ -23,7 +23,7 @@ struct run {
   struct cct_agenda *agenda;
   struct cct_run_folder folder;
   struct cct_machine_state state;
-  char boot_id[64];
+  char boot_id[64], why_no_cuda[256]; /* the latter "" where cuda works or was not asked for */
   int is_quiet, n_planned, n_performed;
 };
 
@@ -33,17 +33,14 @@ static int is_given(const struct run *run, enum cct_option_id id) {
 
 /* auto: cuda where it can work, else sim; never host, whose figures are of another machine's kind. */
 static enum cct_status resolve_backend(struct run *run) {
-  char why_not[256];
   if (strcmp(run->flags->v[CCT_OPT_BACKEND].s, "auto"))
     return CCT_OK;
   if (is_given(run, CCT_OPT_DRY_RUN)) /* a program is the same on every backend */
     return cct_option_set(&run->planned, CCT_OPT_BACKEND, "sim", "--backend");
-  enum cct_status status = cct_launch_why_no_cuda(why_not, sizeof why_not);
+  enum cct_status status = cct_launch_why_no_cuda(run->why_no_cuda, sizeof run->why_no_cuda);
   if (status)
     return status;
-  if (*why_not)
-    cct_note("backend sim, the figures are predicted: %s", why_not);
-  return cct_option_set(&run->planned, CCT_OPT_BACKEND, *why_not ? "sim" : "cuda", "--backend");
+  return cct_option_set(&run->planned, CCT_OPT_BACKEND, *run->why_no_cuda ? "sim" : "cuda", "--backend");
 }
 
 static enum cct_status plan(struct run *run) {
@@ -265,6 +262,8 @@ static enum cct_status print_result(const struct run *run, const struct tally *t
 static void announce(const struct run *run) {
   const struct cct_agenda *agenda = run->agenda;
   struct cct_text arms = {0};
+  if (*run->why_no_cuda)
+    cct_note("backend sim, the figures are predicted: %s", run->why_no_cuda);
   for (int i = 0; i < agenda->n_arms; i++)
     cct_text_add(&arms, "%s%s", i ? ", " : "", agenda->arms[i]);
   cct_note("%d cells, %s: %s; %lld rounds; up to %d ranks in %d processes; backend %s%s%s", agenda->n_cells,
