@@ -27,7 +27,7 @@ static int caller(struct play *play) { /* PLAY_GOOD: it is taken */
   char mine[CCT_NCCL_HANDLE_BYTES], theirs[CCT_NCCL_HANDLE_BYTES];
   PLAY_CHECK(play_listen(play, mine, &listen) == CCT_NCCL_SUCCESS);
   play_trade(play, mine, theirs, sizeof mine);
-  enum cct_nccl result = play_connect(play, theirs, &send, 10);
+  enum cct_nccl result = play_connect(play, theirs, &send, 60);
   if (getenv("PLAY_GOOD"))
     PLAY_CHECK(result == CCT_NCCL_SUCCESS && send && play->log->n_warnings == 0);
   else
@@ -42,7 +42,7 @@ static int callee(struct play *play) {
   void *listen = NULL, *recv = NULL;
   char mine[CCT_NCCL_HANDLE_BYTES], theirs[CCT_NCCL_HANDLE_BYTES];
   enum cct_nccl result = CCT_NCCL_SUCCESS;
-  int64_t deadline = play_now_ns() + 10000000000;
+  int64_t deadline = play_now_ns() + 60000000000;
   PLAY_CHECK(play_listen(play, mine, &listen) == CCT_NCCL_SUCCESS);
   play_trade(play, mine, theirs, sizeof mine);
   while (!result && !recv && !play->log->n_warnings && play_now_ns() < deadline)
@@ -125,11 +125,11 @@ static int scanner(struct play *play) {
   union cct_net_address right = first.address;
   first.address = second.address;
   memcpy(theirs[0], &first, sizeof first);
-  PLAY_CHECK(play_connect(play, theirs[0], &none, 10) == CCT_NCCL_REMOTE_ERROR && !none);
+  PLAY_CHECK(play_connect(play, theirs[0], &none, 60) == CCT_NCCL_REMOTE_ERROR && !none);
   first.address = right;
   first.call = 0;
   memcpy(theirs[0], &first, sizeof first);
-  PLAY_CHECK(play_connect(play, theirs[0], &send, 10) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play_connect(play, theirs[0], &send, 60) == CCT_NCCL_SUCCESS);
   play_barrier(play);
   close(silent[0]);
   close(silent[1]);
@@ -139,7 +139,7 @@ static int scanner(struct play *play) {
 static int scanned(struct play *play) {
   void *listens[2], *recv = NULL, *none = NULL;
   char mine[2][CCT_NCCL_HANDLE_BYTES], theirs[2][CCT_NCCL_HANDLE_BYTES];
-  int64_t deadline = play_now_ns() + 10000000000;
+  int64_t deadline = play_now_ns() + 60000000000;
   for (int i = 0; i < 2; i++)
     PLAY_CHECK(play_listen(play, mine[i], &listens[i]) == CCT_NCCL_SUCCESS);
   play_trade(play, mine, theirs, sizeof mine);
@@ -317,8 +317,8 @@ static int attacked_sender(struct play *play) {
   int done, bytes;
   play_trade(play, unused, theirs, sizeof theirs);
   PLAY_CHECK(put_between(&m, theirs, &thread));
-  result = play_connect(play, theirs, &send, 10);
-  int64_t deadline = play_now_ns() + 10000000000;
+  result = play_connect(play, theirs, &send, 60);
+  int64_t deadline = play_now_ns() + 60000000000;
   for (uint64_t i = 0; i < MESSAGES && !result; i++) {
     play_fill(data, LARGE, i);
     for (request = NULL; !request && !result;)
@@ -351,12 +351,12 @@ static int attacked_receiver(struct play *play) {
   int tag = 0, bytes, is_attack = atoi(getenv("PLAY_ATTACK")) != PASS;
   PLAY_CHECK(play_listen(play, mine, &listen) == CCT_NCCL_SUCCESS);
   play_trade(play, mine, theirs, sizeof mine);
-  PLAY_CHECK(play_accept(play, listen, &recv, 10) == CCT_NCCL_SUCCESS);
+  PLAY_CHECK(play_accept(play, listen, &recv, 60) == CCT_NCCL_SUCCESS);
   enum cct_nccl result = CCT_NCCL_SUCCESS;
   for (uint64_t i = 0; i < MESSAGES && !result; i++) {
     result = play->net->irecv(recv, 1, &in, &room, &tag, NULL, NULL, &request);
     if (!result)
-      result = play_wait(play, request, &bytes, 10);
+      result = play_wait(play, request, &bytes, 60);
     PLAY_CHECK(result || (bytes == (i % 2 ? LARGE : 100) && play_check(data, (size_t)bytes, i) == (size_t)bytes));
   }
   PLAY_CHECK(result == (is_attack ? CCT_NCCL_REMOTE_ERROR : CCT_NCCL_SUCCESS) && play->log->n_warnings == is_attack);

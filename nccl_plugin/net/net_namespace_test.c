@@ -7,14 +7,15 @@
 #include <fcntl.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <arpa/inet.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -40,7 +41,7 @@ static int sender(struct play *play) {
     size_t n = i ? PAYLOAD : 64; /* inline and striped */
     for (request = NULL; !request;)
       PLAY_CHECK(play->net->isend(send, data, n, 0, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
-    PLAY_CHECK(play_wait(play, request, &got, 20) == CCT_NCCL_SUCCESS);
+    PLAY_CHECK(play_wait(play, request, &got, 60) == CCT_NCCL_SUCCESS);
   }
   play_barrier(play);
   free(data);
@@ -54,7 +55,7 @@ static int receiver(struct play *play) {
   PLAY_CHECK(play_meet(play, 1, NULL, &recv) == CCT_NCCL_SUCCESS);
   for (int i = 0; i < MESSAGES; i++) {
     PLAY_CHECK(play->net->irecv(recv, 1, &data, &room, &tag, NULL, NULL, &request) == CCT_NCCL_SUCCESS);
-    PLAY_CHECK(play_wait(play, request, &got, 20) == CCT_NCCL_SUCCESS && got == (i ? PAYLOAD : 64));
+    PLAY_CHECK(play_wait(play, request, &got, 60) == CCT_NCCL_SUCCESS && got == (i ? PAYLOAD : 64));
     PLAY_CHECK(memcmp(data, marker, 16) == 0 && memcmp((char *)data + got - 16, marker, 16) == 0);
   }
   play_barrier(play);
@@ -62,6 +63,7 @@ static int receiver(struct play *play) {
   return (int)play->net->close_recv(recv);
 }
 
+/* Filled by a process of its own: the sides are forked, and a fork must not meet a thread. */
 struct capture {
   int fd;
   atomic_int is_over;
@@ -69,8 +71,7 @@ struct capture {
   unsigned dropped;
 };
 
-static void *listen_in(void *arg) {
-  struct capture *c = arg;
+static void listen_in(struct capture *c) {
   static char packet[1 << 17];
   while (!atomic_load(&c->is_over)) {
     ssize_t n = recv(c->fd, packet, sizeof packet, 0);
@@ -83,29 +84,35 @@ static void *listen_in(void *arg) {
   socklen_t bytes = sizeof stats;
   getsockopt(c->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &bytes);
   c->dropped = stats.tp_drops;
-  return NULL;
 }
 
 static struct capture captured(const char *mode, const char *family) {
-  struct capture c = {.fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL))};
+  struct capture *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   struct timeval wait = {0, 50000};
   int room = 64 << 20;
-  pthread_t thread;
-  assert_true(c.fd >= 0);
-  setsockopt(c.fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-  setsockopt(c.fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
-  assert_int_equal(pthread_create(&thread, NULL, listen_in, &c), 0);
+  assert_ptr_not_equal(c, MAP_FAILED);
+  c->fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+  assert_true(c->fd >= 0);
+  setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  setsockopt(c->fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
+  pid_t listener = fork();
+  if (listener == 0) {
+    listen_in(c);
+    _exit(0);
+  }
   const char *near[] = {mode, psk, "NCCL_SOCKET_IFNAME=cctax", family, NULL};
   const char *far[] = {mode, psk, "NCCL_SOCKET_IFNAME=cctax", family, network, NULL};
   struct play_case play = {.sides = {sender, receiver}, .env = {near, far}};
   int is_good = play_run(&play);
   play_free(&play);
   usleep(100000);
-  atomic_store(&c.is_over, 1);
-  pthread_join(thread, NULL);
-  close(c.fd);
+  atomic_store(&c->is_over, 1);
+  waitpid(listener, NULL, 0);
+  struct capture result = *c;
+  close(c->fd);
+  munmap(c, sizeof *c);
   assert_true(is_good);
-  return c;
+  return result;
 }
 
 static void what_crosses_the_wire_is_sealed(void **state) {
@@ -138,31 +145,32 @@ static int cut_off(struct play *play) { /* sends or receives until the wire is c
     result = play->role ? play->net->irecv(comm, 1, &in, &n, &tag, NULL, NULL, &request)
                         : play->net->isend(comm, data, n, 0, NULL, NULL, &request);
     if (!result && request)
-      result = play_wait(play, request, &got, 20);
+      result = play_wait(play, request, &got, 60);
   }
   PLAY_CHECK(result == CCT_NCCL_REMOTE_ERROR && play->log->n_warnings == 1);
   return (int)(play->role ? play->net->close_recv(comm) : play->net->close_send(comm));
 }
 
-static void *cut(void *arg) {
-  usleep(700000);
-  if (system("ip link set cctax1 down") != 0)
-    *(int *)arg = 1;
-  return NULL;
+static pid_t cut_soon(void) {
+  pid_t cutter = fork();
+  if (cutter == 0) {
+    usleep(700000);
+    _exit(system("ip link set cctax1 down") != 0);
+  }
+  return cutter;
 }
 
 static void a_link_that_goes_down_is_an_error_on_both_sides(void **state) {
   (void)state;
-  int has_failed = 0;
-  pthread_t thread;
+  int status = -1;
   const char *near[] = {psk, "NCCL_SOCKET_IFNAME=cctax", "CCTAX_NET_DEAD_S=2", NULL};
   const char *far[] = {psk, "NCCL_SOCKET_IFNAME=cctax", "CCTAX_NET_DEAD_S=2", network, NULL};
   struct play_case play = {.sides = {cut_off, cut_off}, .env = {near, far}};
-  pthread_create(&thread, NULL, cut, &has_failed);
+  pid_t cutter = cut_soon();
   int is_good = play_run(&play);
-  pthread_join(thread, NULL);
+  waitpid(cutter, &status, 0);
   play_free(&play);
-  assert_true(is_good && !has_failed);
+  assert_true(is_good && status == 0);
 }
 
 /* ---- two hosts ---- */

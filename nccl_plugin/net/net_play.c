@@ -114,7 +114,7 @@ int play_run(struct play_case *c) {
   }
   close(fds[0]);
   close(fds[1]);
-  int64_t deadline = play_now_ns() + (int64_t)(c->timeout_s ? c->timeout_s : 30) * 1000000000;
+  int64_t deadline = play_now_ns() + (int64_t)(c->timeout_s ? c->timeout_s : 120) * 1000000000;
   for (int left = 2; left > 0;) {
     for (int i = 0; i < 2; i++)
       if (ends[i] == 1000 && waitpid(pids[i], &status[i], WNOHANG) == pids[i]) {
@@ -194,7 +194,7 @@ enum cct_nccl play_meet(struct play *play, int n, void **sends, void **recvs) {
   if (result)
     return result;
   play_trade(play, mine, theirs, sizeof mine);
-  int64_t deadline = play_now_ns() + 20000000000;
+  int64_t deadline = play_now_ns() + 60000000000;
   for (int i = 0; i < n; i++) {
     if (sends)
       sends[i] = NULL;
