@@ -223,8 +223,9 @@ static int one_rank(const char *what, int n_args, char **args) {
   CUDA(cudaGetDeviceCount(&n_gpus));
   if (n_ranks > n_gpus)
     setenv("NCCL_HOSTID", host, 1);
+  /* Waiting for the GPU must not count as a core that the net uses. */
+  CUDA(cudaInitDevice(rank % n_gpus, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
   CUDA(cudaSetDevice(rank % n_gpus));
-  CUDA(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
   CUDA(cudaStreamCreate(&stream));
   if (rank == 0)
     NCCL(ncclGetUniqueId(&shared->id));
