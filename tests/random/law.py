@@ -150,21 +150,21 @@ def solve(job, durations, repetitions, closing_sync):
     longest = max(len(r.ops) for r in ranks)
     for _ in range(repetitions):
         decided = [{} for _ in ranks]
-        is_changing, sweeps = True, 0
-        while is_changing:
-            is_changing = False
+        moving, sweeps = set(range(len(ranks))), 0  # ranks that something may still change for
+        while moving:
+            changed = set()
             for i in range(longest):
-                for r in ranks:
-                    if i < len(r.ops) and r.apply(i, decided[r.rank]):
-                        is_changing = True
+                for r in moving:
+                    if i < len(ranks[r].ops) and ranks[r].apply(i, decided[r]):
+                        changed.add(r)
             for meeting in meetings:
                 start = max(ranks[r].ready[i] for r, i in meeting)
                 end = start + max(durations[r][i][1] for r, i in meeting)
                 for r, i in meeting:
                     if decided[r].get(i) != (start, end):
                         decided[r][i] = (start, end)
-                        is_changing = True
-            sweeps += 1
+                        changed.add(r)
+            moving, sweeps = changed, sweeps + 1
             if sweeps > 20000:
                 raise RuntimeError("the times grow for ever: a deadlock")
         for r in ranks:
