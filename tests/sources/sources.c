@@ -38,14 +38,15 @@ struct row {
 #define STAND_IN_120B                                                                                                  \
   "profile b200-tdx model qwen3-235b-a22b layers 48 weights nvfp4 workload serve layouts tp=1 output-len 1024 "
 #define DENSE_41B                                                                                                      \
-  "profile b200x8-tdx model llama-3.3-70b layers 46 workload train layouts tp=8 seq-len 4096 accumulation 69 "
+  "profile b200x8-tdx model llama-3.3-70b layers 46 workload train layouts tp=8 seq-len 4096 accumulation 8 "
 #define R1 "profile b200x8-tdx model deepseek-r1 weights nvfp4 layouts tp=8 input-len 32768 output-len 1024 "
 static const char minimax_note[] = "minimax-m2's shape";
 static const char sglang_note[] = "host work of the engine unknown: 0";
 static const char nemotron_note[] =
     "stand-in: qwen3-235b-a22b cut to 48 layers (120 e9); the source's has state-space layers";
 static const char qwen35_note[] = "stand-in: qwen3-235b-a22b; the source's has layers of linear attention";
-static const char dense_note[] = "stand-in: llama-3.3-70b cut to 46 layers (41 e9), a batch of 69 sequences";
+static const char dense_note[] =
+    "stand-in: llama-3.3-70b cut to 46 layers (41 e9), 8 of the 69 sequences a step (the rest repeats)";
 
 static const struct row rows[] = {
     {.id = "skel-eager", .note = "36 layers of the 5 GEMMs of qwen3-8b, head, copy back; host-bound by the law"},

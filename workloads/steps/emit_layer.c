@@ -50,8 +50,10 @@ static void linear(struct cct_emit *e, int layer, int place) {
     cast(e, layer, "cast_weight", cct_constant(4 * n * k * groups), weight);
   if (l->is_after)
     cast(e, layer, "cast", cct_per_token(e, 3 * k), e->b_wide);
-  cct_emit_gemm(e, name, cct_per_token(e, 1), n, k, groups, e->gemm_type, l->is_after ? e->b_wide : e->b_hidden, weight,
-                l->is_after ? e->b_hidden : e->b_wide);
+  int is_by_head = l->split == CCT_SPLIT_HEADS; /* from heads to heads: neither side is hidden */
+  cct_emit_gemm(e, name, cct_per_token(e, 1), n, k, groups, e->gemm_type,
+                l->is_after || is_by_head ? e->b_wide : e->b_hidden, weight,
+                l->is_after && !is_by_head ? e->b_hidden : e->b_wide);
 }
 
 static int is_used(const struct cct_emit *e, const struct cct_linear *l) {

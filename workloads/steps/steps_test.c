@@ -150,6 +150,32 @@ static void a_training_step_is_its_formulas(void **state) {
   assert_int_equal(zero1.collectives[CCT_COLL_ALL_GATHER], 1);
 }
 
+/* Each bucket waits for its layer's backward pass and runs beside the next one's; the optimizer waits for the last. */
+static void gradients_are_reduced_beside_the_backward_pass(void **state) {
+  (void)state;
+  struct cct_step step;
+  int buckets = 0, last = -1, is_awaited = 0;
+  assert_int_equal(build("model qwen3-0.6b workload train layout tp=2,dp=4 seq-len 128 accumulation 2", &step), CCT_OK);
+  const struct cct_program *p = step.job->roles[0].program;
+  for (int id = 0; id < p->n_ops; id++) {
+    const struct cct_op *op = &p->ops[id];
+    for (int w = 0; w < op->n_waits && op->kind == CCT_OP_ELEMENTWISE; w++)
+      is_awaited |= p->waits[op->first_wait + w].id == last && !strcmp(op->name, "gradient_norm");
+    if (op->lane < 0 || strcmp(p->lanes[op->lane].name, "comm"))
+      continue;
+    assert_int_equal(op->kind, CCT_OP_COLLECTIVE);
+    assert_int_equal(op->n_waits, 1);
+    int made = p->waits[op->first_wait].id;
+    assert_string_equal(p->lanes[p->ops[made].lane].name, "compute");
+    assert_true(made > last);
+    last = id;
+    buckets++;
+  }
+  assert_int_equal(buckets, 28 + 1);
+  assert_int_equal(is_awaited, 1);
+  cct_step_free(&step);
+}
+
 /* Korthikanti et al. 2022, section 4.2.2: 2 + 4 all-gathers, 2 + 2 reduce-scatters a layer; without: 2 + 2 all-reduces.
  */
 static void sequence_parallelism_gathers_and_scatters(void **state) {
@@ -451,6 +477,7 @@ int main(void) {
       cmocka_unit_test(tensor_parallel_decode_reduces_twice_a_layer),
       cmocka_unit_test(a_prefill_step_is_its_formulas),
       cmocka_unit_test(a_training_step_is_its_formulas),
+      cmocka_unit_test(gradients_are_reduced_beside_the_backward_pass),
       cmocka_unit_test(sequence_parallelism_gathers_and_scatters),
       cmocka_unit_test(experts_dispatch_and_combine),
       cmocka_unit_test(expert_flops_follow_the_chosen),

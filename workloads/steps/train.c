@@ -33,6 +33,7 @@ struct train {
   struct cct_emit *e;
   int is_zero1, recompute; /* recompute: 0 none, 1 selective, 2 full */
   int *gradients;          /* buffer by layer */
+  int embedding_gradient, optimizer;
 };
 
 /* One bucket on the comm lane behind what the compute lane did so far. */
@@ -111,7 +112,7 @@ static void head_backward(struct cct_emit *e, int64_t vocabulary) {
   cct_emit_elementwise(e, "final_norm.dx", cct_per_shard(e, 5 * hidden * 2), e->b_hidden);
 }
 
-static void micro_batch(struct train *t, int is_first, int is_last, int embedding_gradient) {
+static void micro_batch(struct train *t, int is_first, int is_last) {
   struct cct_emit *e = t->e;
   int64_t vocabulary = cct_share(e->model->vocab, e->layout.tp), hidden = e->model->hidden;
   int phase = cct_emit_open_bracket(e, CCT_OP_PHASE, "forward");
@@ -124,7 +125,7 @@ static void micro_batch(struct train *t, int is_first, int is_last, int embeddin
   cct_emit_close_bracket(e, phase);
   phase = cct_emit_open_bracket(e, CCT_OP_PHASE, "backward");
   e->first_pass = 0;
-  e->layer_gradient = embedding_gradient;
+  e->layer_gradient = t->embedding_gradient;
   head_backward(e, vocabulary);
   for (int layer = e->model->n_layers - 1; layer >= 0; layer--) {
     e->layer_gradient = t->gradients[layer];
@@ -133,26 +134,32 @@ static void micro_batch(struct train *t, int is_first, int is_last, int embeddin
     if (is_last)
       reduce_layer(t, layer);
   }
-  cct_emit_elementwise(e, "embedding.dw", cct_per_token(e, 3 * hidden * 2), embedding_gradient);
+  cct_emit_elementwise(e, "embedding.dw", cct_per_token(e, 3 * hidden * 2), t->embedding_gradient);
   if (is_last)
     reduce_bucket(t, "embedding_gradients", e->g_dp, (double)((e->model->is_tied ? 1 : 2) * vocabulary * hidden),
-                  embedding_gradient);
+                  t->embedding_gradient);
   cct_emit_close_bracket(e, phase);
 }
 
+/* What this rank updates: under ZeRO-1 its part of the replicas' shard. */
+static double owned_parameters(const struct train *t, const struct cct_parameters *p) {
+  const struct cct_layout *layout = &t->e->layout;
+  double shared = p->embedding + p->matrices + p->small;
+  return t->is_zero1 ? shared / (double)layout->dp + p->experts / (double)cct_expert_replicas(layout)
+                     : shared + p->experts;
+}
+
 /* Waits for the reductions, then norm, Adam on what this rank owns, and under ZeRO-1 the weights back. */
-static void optimizer(struct train *t, int embedding_gradient) {
+static void optimize(struct train *t) {
   struct cct_emit *e = t->e;
   struct cct_parameters p;
   cct_parameters_share(e->model, &e->layout, &p);
-  double shared = p.embedding + p.matrices + p.small, dp = (double)e->layout.dp;
-  double experts_dp = (double)cct_expert_replicas(&e->layout);
-  double owned = t->is_zero1 ? shared / dp + p.experts / experts_dp : shared + p.experts;
+  double shared = p.embedding + p.matrices + p.small, owned = owned_parameters(t, &p);
   struct cct_op norm = {.kind = CCT_OP_ELEMENTWISE,
                         .name = "gradient_norm",
                         .lane = e->compute,
                         .host = e->graph >= 0 ? -1 : e->host,
-                        .reads = {embedding_gradient, -1},
+                        .reads = {t->embedding_gradient, -1},
                         .writes = -1};
   norm.elementwise.bytes = cct_constant((int64_t)(2 * owned));
   struct cct_wait reduced = {e->program->n_ops - 1, 0};
@@ -163,17 +170,17 @@ static void optimizer(struct train *t, int embedding_gradient) {
     cct_emit_collective(e, "amax", CCT_COLL_ALL_REDUCE, e->g_world, cct_constant(12 * 4 * e->model->n_layers),
                         CCT_TYPE_FP32, e->b_wide);
   cct_emit_collective(e, "norm_reduce", CCT_COLL_ALL_REDUCE, e->g_world, cct_constant(4), CCT_TYPE_FP32, e->b_wide);
-  cct_emit_elementwise(e, "adam", cct_constant((int64_t)((2 * 12 + 2 + 2) * owned)), embedding_gradient);
+  cct_emit_elementwise(e, "adam", cct_constant((int64_t)((2 * 12 + 2 + 2) * owned)), t->optimizer);
   if (t->is_zero1) {
     cct_emit_collective(e, "weights_gather", CCT_COLL_ALL_GATHER, e->g_dp, cct_constant((int64_t)(2 * shared)),
-                        CCT_TYPE_BF16, e->b_wide);
+                        CCT_TYPE_BF16, t->optimizer);
     if (p.experts > 0)
       cct_emit_collective(e, "expert_weights_gather", CCT_COLL_ALL_GATHER, e->g_expert_dp,
-                          cct_constant((int64_t)(2 * p.experts)), CCT_TYPE_BF16, e->b_wide);
+                          cct_constant((int64_t)(2 * p.experts)), CCT_TYPE_BF16, t->optimizer);
   }
 }
 
-static int add_gradients(struct train *t) {
+static void add_gradients(struct train *t) {
   struct cct_emit *e = t->e;
   struct cct_parameters p;
   for (int layer = 0; layer < e->model->n_layers; layer++) {
@@ -184,11 +191,10 @@ static int add_gradients(struct train *t) {
                                cct_constant((int64_t)(2 * (p.matrices + p.small + p.experts))), CCT_MEM_DEVICE, 0);
   }
   cct_parameters_share(e->model, &e->layout, &p);
-  (void)cct_program_add_buffer(e->program, "optimizer",
-                               cct_constant((int64_t)(12 * (p.embedding + p.matrices + p.small + p.experts))),
-                               CCT_MEM_DEVICE, 0);
-  return cct_program_add_buffer(e->program, "embedding_gradients", cct_constant((int64_t)(2 * p.embedding)),
-                                CCT_MEM_DEVICE, 0);
+  t->optimizer = cct_program_add_buffer(e->program, "optimizer", cct_constant((int64_t)(12 * owned_parameters(t, &p))),
+                                        CCT_MEM_DEVICE, 0);
+  t->embedding_gradient = cct_program_add_buffer(e->program, "embedding_gradients",
+                                                 cct_constant((int64_t)(2 * p.embedding)), CCT_MEM_DEVICE, 0);
 }
 
 static enum cct_status emit(struct cct_emit *e) {
@@ -207,15 +213,15 @@ static enum cct_status emit(struct cct_emit *e) {
     return cct_fail(CCT_NOMEM, "out of memory");
   if (e->g_dp >= 0 || e->g_expert_dp >= 0)
     e->comm = cct_program_add_lane(e->program, "comm", CCT_LANE_STREAM);
-  int embedding_gradient = add_gradients(&t);
+  add_gradients(&t);
   cct_emit_copy(e, "input", CCT_COPY_H2D, 16 * e->tokens * passes);
   int is_graph = !strcmp(graph, "full");
   if (is_graph)
     cct_emit_open_bracket(e, CCT_OP_GRAPH, "train");
   for (int64_t i = 0; i < passes; i++)
-    micro_batch(&t, i == 0, i == passes - 1, embedding_gradient);
+    micro_batch(&t, i == 0, i == passes - 1);
   int phase = cct_emit_open_bracket(e, CCT_OP_PHASE, "optimizer");
-  optimizer(&t, embedding_gradient);
+  optimize(&t);
   cct_emit_close_bracket(e, phase);
   if (is_graph)
     cct_emit_close_bracket(e, e->graph);
