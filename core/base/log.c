@@ -10,13 +10,10 @@ static char speaker[64] = "cctax";
 static int is_quiet;
 static _Thread_local char last[256];
 static _Thread_local int is_muted;
+static const struct cct_log_room *joined; /* NULL: this copy is the program's */
 
 void cct_log_name(const char *name) {
   snprintf(speaker, sizeof speaker, "%s", name);
-}
-
-const char *cct_log_speaker(void) {
-  return speaker;
 }
 
 void cct_log_quiet(int quiet) {
@@ -24,9 +21,8 @@ void cct_log_quiet(int quiet) {
 }
 
 /* One write(2) a line, so that lines of several ranks do not mix. */
-static void say(const char *level, const char *format, va_list args) {
-  char text[2048], line[4096];
-  vsnprintf(text, sizeof text, format, args);
+static void say(const char *level, const char *text) {
+  char line[4096];
   int n = snprintf(line, sizeof line, "%s: %s", speaker, level);
   size_t at = n > 0 ? (size_t)n : 0;
   for (const unsigned char *p = (const unsigned char *)text; *p && at + 6 < sizeof line; p++)
@@ -38,38 +34,59 @@ static void say(const char *level, const char *format, va_list args) {
 }
 
 enum cct_status cct_fail(enum cct_status status, const char *format, ...) {
+  char text[2048];
   va_list args;
   va_start(args, format);
-  vsnprintf(last, sizeof last, format, args);
+  vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  if (is_muted)
-    return status;
-  va_start(args, format);
-  say("", format, args);
-  va_end(args);
+  if (joined)
+    return joined->fail(status, "%s", text);
+  snprintf(last, sizeof last, "%s", text);
+  if (!is_muted)
+    say("", text);
   return status;
 }
 
 void cct_log_mute(int mute) {
-  is_muted = mute;
+  if (joined)
+    joined->mute(mute);
+  else
+    is_muted = mute;
 }
 
 const char *cct_log_last(void) {
-  return last;
+  return joined ? joined->last() : last;
 }
 
 void cct_warn(const char *format, ...) {
+  char text[2048];
   va_list args;
   va_start(args, format);
-  say("warning: ", format, args);
+  vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  if (joined)
+    joined->warn("%s", text);
+  else
+    say("warning: ", text);
 }
 
 void cct_note(const char *format, ...) {
-  if (is_quiet)
-    return;
+  char text[2048];
   va_list args;
   va_start(args, format);
-  say("", format, args);
+  vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  if (joined)
+    joined->note("%s", text);
+  else if (!is_quiet)
+    say("", text);
+}
+
+const struct cct_log_room *cct_log_room(void) {
+  static const struct cct_log_room own = {cct_fail, cct_log_last, cct_log_mute, cct_warn, cct_note};
+  return &own;
+}
+
+void cct_log_join(const struct cct_log_room *room) {
+  joined = room;
 }

@@ -11,7 +11,6 @@
 
 /* Says who speaks, e.g. "cctax" or "cctax-rank 3"; the text is copied. */
 void cct_log_name(const char *name);
-const char *cct_log_speaker(void); /* the name said last: a module with its own copy of this room takes it over */
 
 /* Logs the line that decides an error and returns `status`: return cct_fail(CCT_USAGE, "%s: ...", path). */
 enum cct_status cct_fail(enum cct_status status, const char *format, ...) CCT_PRINTF(2, 3);
@@ -23,5 +22,17 @@ void cct_log_mute(int mute);
 void cct_warn(const char *format, ...) CCT_PRINTF(1, 2);
 void cct_note(const char *format, ...) CCT_PRINTF(1, 2); /* silent after cct_log_quiet(1) */
 void cct_log_quiet(int quiet);
+
+/* A module that is linked with its own copy of this room joins the program's: its lines, and what its threads said last
+ * or keep to themselves, are then the program's own. */
+struct cct_log_room {
+  enum cct_status (*fail)(enum cct_status status, const char *format, ...);
+  const char *(*last)(void);
+  void (*mute)(int mute);
+  void (*warn)(const char *format, ...);
+  void (*note)(const char *format, ...);
+};
+const struct cct_log_room *cct_log_room(void); /* the caller's own copy */
+void cct_log_join(const struct cct_log_room *room);
 
 #endif

@@ -354,9 +354,9 @@ static const struct cct_backend_ops cuda_ops = {
     .experiment = cct_cuda_experiment,
 };
 
-/* The module's one exported name. The module has its own copy of the rooms it uses, so it is told who speaks. */
-__attribute__((visibility("default"))) const struct cct_backend_ops *cctax_cuda_ops(const char *speaker);
-const struct cct_backend_ops *cctax_cuda_ops(const char *speaker) {
-  cct_log_name(speaker);
+/* The module's one exported name. The module has its own copy of the rooms it uses; its lines are the program's. */
+__attribute__((visibility("default"))) const struct cct_backend_ops *cctax_cuda_ops(const struct cct_log_room *room);
+const struct cct_backend_ops *cctax_cuda_ops(const struct cct_log_room *room) {
+  cct_log_join(room);
   return &cuda_ops;
 }

@@ -37,11 +37,11 @@ static const struct cct_backend_ops *open_module(void) {
   module_path(path, sizeof path);
   int is_there = access(path, R_OK) == 0;
   void *module = dlopen(is_there ? path : MODULE, RTLD_NOW | RTLD_LOCAL);
-  const struct cct_backend_ops *(*entry)(const char *speaker) = NULL;
+  const struct cct_backend_ops *(*entry)(const struct cct_log_room *room) = NULL;
   if (module)
     *(void **)&entry = dlsym(module, ENTRY);
   if (entry)
-    module_ops = entry(cct_log_speaker());
+    module_ops = entry(cct_log_room());
   else if (!is_there && !module)
     snprintf(reason, sizeof reason, "this build has no CUDA module (%s was not built or not installed)", MODULE);
   else
@@ -98,6 +98,10 @@ static enum cct_status door_experiment(struct cct_backend *backend, const char *
   return module_ops->experiment(backend, name, parameters, n_parameters, series, max, n_out);
 }
 
+static enum cct_status door_trace(struct cct_executor *executor, int owned, struct cct_span *spans) {
+  return module_ops->trace(executor, owned, spans);
+}
+
 const struct cct_backend_ops cct_backend_cuda = {
     .name = "cuda",
     .available = door_available,
@@ -111,4 +115,5 @@ const struct cct_backend_ops cct_backend_cuda = {
     .verify = door_verify,
     .counts = door_counts,
     .experiment = door_experiment,
+    .trace = door_trace,
 };
