@@ -170,15 +170,15 @@ static enum cct_status cuda_open(const struct cct_world *world, const struct cct
 static void cuda_unload(struct cct_executor *x) {
   if (!x)
     return;
+  cct_cuda_hosts_close(x);
   if (!x->backend->is_dead) {
     (void)cudaDeviceSynchronize();
     cct_cuda_graphs_release(x);
     cct_cuda_gemm_release(x);
     cct_cuda_release(x);
-    for (int i = 0; x->events && i < x->n_events; i++)
-      for (int parity = 0; parity < 2; parity++)
-        if (x->events[i][parity])
-          cudaEventDestroy(x->events[i][parity]);
+    for (int i = 0; x->events && i < EVENTS * x->n_events; i++)
+      if (x->events[i / EVENTS][i % EVENTS])
+        cudaEventDestroy(x->events[i / EVENTS][i % EVENTS]);
     for (int i = 0; x->lanes && i < x->program->n_lanes; i++) {
       if (x->lanes[i].join)
         cudaEventDestroy(x->lanes[i].join);
@@ -187,6 +187,7 @@ static void cuda_unload(struct cct_executor *x) {
     }
     cudaFree(x->device_slots);
     cudaFree(x->sink);
+    cct_cuda_trace_close(x);
   }
   cct_cuda_clear_release(x);
   for (int i = 0; x->matrices && i < x->program->n_matrices; i++)
@@ -198,46 +199,20 @@ static void cuda_unload(struct cct_executor *x) {
   free(x->plan);
   free(x->buffers);
   free(x->lanes);
+  free(x->spans);
   free(x);
 }
 
-/* One host lane: the rank's thread. More of them would be threads of their own. */
 static enum cct_status open_lanes(struct cct_executor *x) {
-  int hosts = 0;
   enum cct_status status = CCT_OK;
   for (int i = 0; !status && i < x->program->n_lanes; i++) {
     if (x->program->lanes[i].kind == CCT_LANE_HOST) {
-      hosts++;
+      x->n_hosts++;
       continue;
     }
     status = CCT_CUDA(cudaStreamCreateWithFlags(&x->lanes[i].stream, cudaStreamNonBlocking));
     if (!status)
       status = CCT_CUDA(cudaEventCreateWithFlags(&x->lanes[i].join, cudaEventDisableTiming));
-  }
-  if (!status && hosts > 1)
-    status = cct_fail(CCT_UNSUPPORTED, "cuda: %s: %d host lanes; this backend has one", x->program->name, hosts);
-  return status;
-}
-
-/* A group's communicator is opened by all ranks, in the order of the job, where any role uses it. */
-static enum cct_status open_groups(struct cct_executor *x) {
-  enum cct_status status = CCT_OK;
-  for (int g = 0; !status && g < x->job->n_groups; g++) {
-    int is_used = 0, is_p2p = 0;
-    for (int r = 0; r < x->job->n_roles; r++) {
-      const struct cct_program *program = x->job->roles[r].program;
-      for (int id = 0; id < program->n_ops; id++) {
-        const struct cct_op *op = &program->ops[id];
-        int is_collective = op->kind == CCT_OP_COLLECTIVE && op->collective.group == g;
-        is_used |= is_collective || ((op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV) && op->p2p.group == g);
-        is_p2p |= is_collective && op->collective.algorithm != CCT_ALGORITHM_AUTO;
-      }
-    }
-    if (is_used)
-      status = cct_cuda_communicator(x->backend, &x->job->groups[g], &x->by_group[g]);
-    if (!status && is_p2p)
-      status = cct_cuda_p2p_open(x->backend, x->by_group[g]);
-    x->has_p2p |= is_p2p;
   }
   return status;
 }
@@ -280,7 +255,9 @@ static enum cct_status load_program(struct cct_executor *x) {
     status = CCT_CUDA(cudaMalloc(&x->sink, 256));
   if (!status)
     status = cct_cuda_plan_edges(x);
-  return status;
+  if (!status)
+    status = cct_cuda_trace_open(x);
+  return status ? status : cct_cuda_hosts_open(x);
 }
 
 static enum cct_status cuda_load(struct cct_backend *backend, const struct cct_job *job,
@@ -298,7 +275,7 @@ static enum cct_status cuda_load(struct cct_backend *backend, const struct cct_j
   *x = (struct cct_executor){.backend = backend, .job = job, .program = role->program, .rank = world->rank};
   enum cct_status status = cct_cuda_agree(x, load_program(x));
   if (!status)
-    status = cct_cuda_agree(x, open_groups(x));
+    status = cct_cuda_agree(x, cct_cuda_communicators_open(x));
   if (!status)
     status = cct_cuda_bind(x, NULL);
   if (!status)
@@ -320,10 +297,21 @@ static enum cct_status cuda_step(struct cct_executor *x, const struct cct_bindin
                                  struct cct_burst *burst) {
   if (x->backend->is_dead)
     return cct_fail(CCT_STOPPED, "cuda: rank %d: the GPU or a communicator failed earlier in this block", x->rank);
+  struct cct_backend *backend = x->backend;
   enum cct_status status = cct_cuda_bind(x, bindings);
-  int64_t start_ns = cct_clock_ns();
-  for (int rep = 0; !status && rep < n; rep++)
+  if (!status)
+    status = cct_cuda_trace_begin(x);
+  if (status)
+    return status;
+  if (x->hosts)
+    cct_cuda_hosts_begin(x, n);
+  atomic_store(&backend->waited_ns, 0);
+  int64_t start_ns = x->start_ns = cct_clock_ns();
+  if (x->hosts)
+    status = cct_cuda_hosts_run(x);
+  for (int rep = 0; !status && !x->hosts && rep < n; rep++)
     status = cct_cuda_walk(x, 0, x->program->n_ops, rep, MODE_EAGER);
+  backend->submitting_ns = cct_clock_ns() - start_ns - atomic_load(&backend->waited_ns);
   if (!status)
     status = cct_cuda_drain(x);
   int64_t end_ns = cct_clock_ns();
@@ -352,6 +340,7 @@ static const struct cct_backend_ops cuda_ops = {
     .verify = cct_cuda_verify,
     .counts = cuda_counts,
     .experiment = cct_cuda_experiment,
+    .trace = cct_cuda_trace,
 };
 
 /* The module's one exported name. The module has its own copy of the rooms it uses; its lines are the program's. */

@@ -52,7 +52,7 @@ enum cct_status cct_cuda_bounce_prepare(struct cct_executor *x, int id) {
   enum cct_status status = seal_open(x->backend);
   const struct cct_profile *profile = x->backend->options.emulated;
   if (!status && is_first && profile && op->copy.direction != CCT_COPY_D2D) {
-    double wanted = profile->confidential.copy[op->copy.direction][op->copy.memory == CCT_MEM_PAGEABLE].gb_s.value;
+    double wanted = cct_column_copy(&profile->confidential, op->copy.direction, op->copy.memory)->gb_s.value;
     if (wanted > x->backend->seal->gb_s)
       cct_warn("cuda: profile %s copies %.1f GB/s and one thread here seals %.1f GB/s: bounce copies are paced to the "
                "profile's rate, sealing what fits into its time",
@@ -67,37 +67,40 @@ static enum cudaMemcpyKind kind_of(enum cct_direction direction) {
                                      : cudaMemcpyDeviceToDevice;
 }
 
-/* A profile that is slower than this machine holds the copy to its time; one that is faster has no time for all the
- * sealing, and seals what fits. Without a profile a copy takes what it takes. */
+/* One thread seals chunk by chunk, and a chunk is copied when it is sealed. A profile that is slower than this machine
+ * holds the copy to its time; one that is faster leaves unsealed what cannot be sealed in its time, and that goes with
+ * the next copy. Without a profile a copy takes what it takes. */
 static enum cct_status bounce(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
   struct seal_state *s = x->backend->seal;
   cudaStream_t stream = x->lanes[op->lane].stream;
   const struct cct_profile *profile = x->backend->options.emulated;
-  int64_t until_ns = 0, may_seal = plan->bytes;
+  int is_outside = op->copy.direction != CCT_COPY_D2D;
+  const struct cct_copy_cost *cost =
+      profile && is_outside ? cct_column_copy(&profile->confidential, op->copy.direction, op->copy.memory) : NULL;
+  const char *host = op->copy.direction == CCT_COPY_D2H ? plan->out : plan->in[0];
   enum cct_status status = cct_cuda_wait_stream(x->backend, stream);
-  int64_t start_ns = cct_clock_ns();
-  if (profile && op->copy.direction != CCT_COPY_D2D) {
-    const struct cct_copy_cost *cost =
-        &profile->confidential.copy[op->copy.direction][op->copy.memory == CCT_MEM_PAGEABLE];
-    until_ns = start_ns + (int64_t)(cost->fixed_us.value * 1e3 + (double)plan->bytes / cost->gb_s.value);
-    if (cost->gb_s.value > s->gb_s)
-      may_seal = (int64_t)((double)plan->bytes * s->gb_s / cost->gb_s.value / 2);
-  }
-  for (int64_t at = 0; !status && at < plan->bytes; at += CCT_SEAL_CHUNK_BYTES) {
-    int64_t chunk = plan->bytes - at < CCT_SEAL_CHUNK_BYTES ? plan->bytes - at : CCT_SEAL_CHUNK_BYTES;
-    const char *host = op->copy.direction == CCT_COPY_D2H ? (char *)plan->out + at : (char *)plan->in[0] + at;
+  int64_t start_ns = cct_clock_ns(), due_ns = start_ns, copied = 0;
+  for (int64_t end = 0; !status && end < plan->bytes;) {
+    int64_t at = end, left = plan->bytes - at;
+    int64_t chunk = left < CCT_SEAL_CHUNK_BYTES ? left : CCT_SEAL_CHUNK_BYTES;
     struct cct_seal_mark mark;
-    if (at < may_seal && op->copy.direction != CCT_COPY_D2D)
-      status = cct_seal_chunk(s->seal, host, (size_t)chunk, s->cipher, &mark);
-    if (!status)
-      status = CCT_CUDA(cudaMemcpyAsync((char *)plan->out + at, (char *)plan->in[0] + at, (size_t)chunk,
-                                        kind_of(op->copy.direction), stream));
+    end += chunk;
+    if (cost)
+      due_ns = start_ns + (int64_t)(cost->fixed_us.value * 1e3 + (double)end / cost->gb_s.value);
+    int is_sealed = is_outside && (!cost || cct_clock_ns() + (int64_t)((double)chunk / s->gb_s) <= due_ns);
+    if (is_sealed)
+      status = cct_seal_chunk(s->seal, host + at, (size_t)chunk, s->cipher, &mark);
+    if (!status && (is_sealed || end == plan->bytes)) {
+      status = CCT_CUDA(cudaMemcpyAsync((char *)plan->out + copied, (char *)plan->in[0] + copied,
+                                        (size_t)(end - copied), kind_of(op->copy.direction), stream));
+      copied = end;
+    }
   }
   if (!status)
     status = cct_cuda_wait_stream(x->backend, stream);
-  while (!status && cct_clock_ns() < until_ns) {
+  while (!status && cct_clock_ns() < due_ns) {
   }
   return status;
 }

@@ -3,30 +3,22 @@
  *  clock           cycles -> host ns, %globaltimer ns, event ns of one clock64 loop of so many cycles
  *  timer_step      -> median ns between two values of %globaltimer
  *  stamps          -> id, ns, id, ns, ... of the STAMPs since the last call (at most max/2)
- *  bare_launch     n -> host ns a launch, ns a launch with the closing wait: a plain loop of empty kernels
+ *  submitting      -> ns of the last burst in which the host was busy, until all of it was submitted: without waits
+ *  bare_launch     n -> host ns a launch, ns a launch with the closing wait: the barest loop of empty kernels
  *  bare_gemm       m, n, k, reps -> host ns a call, ns a call: a plain loop of cublasGemmEx in bf16, weights in turn
  *  host_register   bytes -> error code of cudaHostRegister (0: works), ns of the call
  *  stale_memory    trials -> reads of mapped host memory that saw an old value: by the GPU, by the host
  *  caller_blocked  bytes, busy ns -> ns that an asynchronous copy holds its caller behind so long a kernel: pinned H2D,
  *                  pinned D2H, pageable H2D, pageable D2H
- *  delay           ns -> what one DELAY of so long adds in the stream: eager, in a graph */
+ *  delay           ns -> what one DELAY of so long adds in the stream: eager, in a graph
+ *  p2p_copy        bytes -> GB/s one way, rank 0 to rank 1 alone: copy engine writing, reading, a kernel writing,
+ * reading; then the same with every rank and its next at once ping_pong       n -> ns one way of a short write between
+ * ranks 0 and 1 (on rank 0) */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workloads/backends/cuda/cuda_room.h"
-
-struct experiment {
-  struct cct_backend *backend;
-  const double *parameters;
-  double *series;
-  int max, n;
-};
-
-static void give(struct experiment *e, double value) {
-  if (e->n < e->max)
-    e->series[e->n++] = value;
-}
 
 static enum cct_status run_clock(struct experiment *e) {
   struct cct_backend *backend = e->backend;
@@ -81,12 +73,15 @@ static enum cct_status run_stamps(struct experiment *e) {
   return status ? status : cct_cuda_stamps_reset(e->backend);
 }
 
+static enum cct_status run_submitting(struct experiment *e) {
+  give(e, (double)e->backend->submitting_ns);
+  return CCT_OK;
+}
+
 static enum cct_status run_bare_launch(struct experiment *e) {
   int n = (int)e->parameters[0];
   int64_t start_ns = cct_clock_ns();
-  enum cct_status status = CCT_OK;
-  for (int i = 0; !status && i < n; i++)
-    status = CCT_CUDA(cct_kernel_empty(e->backend->side));
+  enum cct_status status = CCT_CUDA(cct_kernel_bare_launches(n, e->backend->side));
   int64_t submitted_ns = cct_clock_ns();
   if (!status)
     status = cct_cuda_wait_stream(e->backend, e->backend->side);
@@ -241,12 +236,15 @@ enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *nam
       {"clock", 1, run_clock},
       {"timer_step", 0, run_timer_step},
       {"stamps", 0, run_stamps},
+      {"submitting", 0, run_submitting},
       {"bare_launch", 1, run_bare_launch},
       {"bare_gemm", 4, run_bare_gemm},
       {"host_register", 1, run_host_register},
       {"stale_memory", 1, run_stale_memory},
       {"caller_blocked", 2, run_caller_blocked},
       {"delay", 1, run_delay},
+      {"p2p_copy", 1, cct_cuda_run_p2p_copy},
+      {"ping_pong", 1, cct_cuda_run_ping_pong},
   };
   for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
     if (strcmp(name, experiments[i].name) != 0)

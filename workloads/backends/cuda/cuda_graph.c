@@ -108,12 +108,13 @@ int cct_cuda_graphs_missing(struct cct_executor *x) {
   return missing;
 }
 
-/* DELAY kernels stand for time, not for work: their nodes are no nodes of the step. */
-static int64_t delays_in(const struct cct_executor *x, int first, int last) {
+/* DELAY kernels stand for time, not for work, and a trace's for nothing: their nodes are no nodes of the step. */
+static int64_t own_kernels_in(const struct cct_executor *x, int first, int last) {
   int64_t n = 0;
   for (int id = first; id < last; id++) {
     const struct cct_op *op = &x->program->ops[id];
-    n += op->kind == CCT_OP_DELAY && 2 * x->plan[id].delay_ns >= x->backend->spin_cost_ns[x->plan[id].in_graph];
+    n += op->kind == CCT_OP_DELAY && 2 * x->plan[id].delay_ns >= x->plan[id].own_ns;
+    n += x->marks && !x->plan[id].in_group && (cct_op_is_gpu(op) || op->kind == CCT_OP_GROUP) ? 2 : 0;
   }
   return n;
 }
@@ -132,9 +133,9 @@ static enum cct_status capture_bracket(struct cct_executor *x, int id) {
     status = CCT_CUDA(cudaGraphInstantiate(&c->exec, c->graph, 0));
   if (!status)
     status = CCT_CUDA(cudaGraphUpload(c->exec, x->lanes[op->lane].stream));
-  int64_t delays = delays_in(x, range.first, range.last);
-  c->nodes -= delays;
-  c->kernels -= delays;
+  int64_t own = own_kernels_in(x, range.first, range.last);
+  c->nodes -= own;
+  c->kernels -= own;
   c->next = x->graphs;
   x->graphs = c;
   x->plan[id].captured = c;

@@ -45,6 +45,11 @@ __global__ void stamp(cct_stamp_ring *ring, int64_t id) {
   ring->at[i % CCT_STAMP_CAPACITY] = {id, now_ns()};
 }
 
+__global__ void mark(int64_t *at) {
+  *(volatile int64_t *)at = now_ns();
+  __threadfence_system();
+}
+
 __global__ void cycles(int64_t n, int64_t *out) {
   int64_t before = now_ns(), start = clock64();
   while (clock64() - start < n) {
@@ -315,23 +320,23 @@ __global__ void __launch_bounds__(512)
 
 __global__ void ping_pong(const __grid_constant__ cct_p2p_peers p, int n, int64_t *out) {
   cct_p2p_area *own = p.area[p.rank], *peer = p.area[1 - p.rank];
-  uint32_t turn = own->turn[0];
+  uint32_t turn = own->ping_turn;
   int64_t start = now_ns();
   for (int i = 0; i < n; i++) {
     turn++;
     if (p.rank == 0)
-      store_release(&peer->arrived[0][0], turn);
+      store_release(&peer->ping, turn);
     int64_t since = now_ns();
-    while ((int32_t)(load_acquire(&own->arrived[0][1 - p.rank]) - turn) < 0)
+    while ((int32_t)(load_acquire(&own->ping) - turn) < 0)
       if (now_ns() - since > p.limit_ns) {
         own->is_late = 1;
         break;
       }
     if (p.rank == 1)
-      store_release(&peer->arrived[0][1], turn);
+      store_release(&peer->ping, turn);
   }
   out[0] = now_ns() - start;
-  own->turn[0] = turn;
+  own->ping_turn = turn;
 }
 
 int blocks_for(int64_t units, int most) {
@@ -357,6 +362,14 @@ cudaError_t cct_kernel_spin(int64_t ns, cudaStream_t stream) {
 }
 cudaError_t cct_kernel_stamp(cct_stamp_ring *ring, int64_t id, cudaStream_t stream) {
   LAUNCH(stamp, 1, 1, stream, ring, id);
+}
+cudaError_t cct_kernel_mark(int64_t *at, cudaStream_t stream) {
+  LAUNCH(mark, 1, 1, stream, at);
+}
+cudaError_t cct_kernel_bare_launches(int n, cudaStream_t stream) {
+  for (int i = 0; i < n; i++)
+    empty<<<1, 1, 0, stream>>>();
+  return cudaGetLastError();
 }
 cudaError_t cct_kernel_cycles(int64_t n, int64_t *out, cudaStream_t stream) {
   LAUNCH(cycles, 1, 1, stream, n, out);

@@ -34,6 +34,9 @@ cudaError_t cct_kernel_spin(int64_t ns, cudaStream_t stream); /* one thread hold
 cudaError_t cct_kernel_stamp(struct cct_stamp_ring *ring, int64_t id, cudaStream_t stream);
 /* out[0..1]: %globaltimer before and after `cycles` of clock64 */
 cudaError_t cct_kernel_cycles(int64_t cycles, int64_t *out, cudaStream_t stream);
+cudaError_t cct_kernel_mark(int64_t *at, cudaStream_t stream); /* %globaltimer; `at` may be mapped host memory */
+/* `n` empty kernels by the barest loop there is. */
+cudaError_t cct_kernel_bare_launches(int n, cudaStream_t stream);
 /* Consecutive distinct values of %globaltimer. */
 cudaError_t cct_kernel_timer_steps(int64_t *out, int n, cudaStream_t stream);
 
@@ -83,7 +86,9 @@ struct cct_p2p_area {
   uint32_t parity;                                 /* own: which half of `data` the next call uses */
   uint32_t finished;                               /* own: blocks of the running call that are through */
   uint32_t is_late;                                /* own: a peer did not come within the limit */
-  uint32_t pad;
+  uint32_t ping;                                   /* written by the peer of a ping-pong */
+  uint32_t ping_turn;                              /* own */
+  uint32_t pad[3];
   unsigned char data[2][2][CCT_P2P_LIMIT_BYTES]; /* [parity][input | reduced] */
 };
 struct cct_p2p_peers {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators, one for each shape of group, and the operations on them. Byte counts are nccl-tests': all-gather and
- * reduce-scatter state the total, all-to-all what one rank sends. */
+ * Communicators, one for each shape of group and lane, and the operations on them. Byte counts are nccl-tests':
+ * all-gather and reduce-scatter state the total, all-to-all what one rank sends. */
 #include "workloads/backends/cuda/cuda_room.h"
 
 int cct_cuda_nccl_type(enum cct_type type, ncclDataType_t *type_out) {
@@ -23,19 +23,24 @@ static enum cct_status base_open(struct cct_backend *backend) {
   return CCT_NCCL(ncclCommInitRank(&backend->base, world->size, id, world->rank));
 }
 
-enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct cct_group *group,
+enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct cct_group *group, int lane,
                                       struct communicator **communicator_out) {
-  for (int i = 0; i < backend->n_communicators; i++)
-    if (backend->communicators[i].size == group->size && backend->communicators[i].stride == group->stride) {
-      *communicator_out = &backend->communicators[i];
+  int is_base_free = group->size == backend->world->size && group->stride == 1;
+  for (int i = 0; i < backend->n_communicators; i++) {
+    struct communicator *c = &backend->communicators[i];
+    if (c->size == group->size && c->stride == group->stride && c->lane == lane) {
+      *communicator_out = c;
       return CCT_OK;
     }
+    is_base_free &= c->comm != backend->base;
+  }
   if (backend->n_communicators == MAX_COMMUNICATORS)
-    return cct_fail(CCT_UNSUPPORTED, "cuda: more than %d group shapes in a block", MAX_COMMUNICATORS);
+    return cct_fail(CCT_UNSUPPORTED, "cuda: more than %d groups and lanes communicate in a block", MAX_COMMUNICATORS);
   enum cct_status status = backend->base ? CCT_OK : base_open(backend);
   int rank = backend->world->rank;
-  struct communicator c = {.size = group->size, .stride = group->stride, .index = cct_group_index(group, rank)};
-  if (!status && group->size == backend->world->size && group->stride == 1)
+  struct communicator c = {
+      .size = group->size, .stride = group->stride, .lane = lane, .index = cct_group_index(group, rank)};
+  if (!status && is_base_free)
     c.comm = backend->base;
   else if (!status)
     status = CCT_NCCL(ncclCommSplit(backend->base, cct_group_member(group, rank, 0), c.index, &c.comm, NULL));
@@ -44,6 +49,74 @@ enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct 
   *communicator_out = &backend->communicators[backend->n_communicators];
   backend->communicators[backend->n_communicators++] = c;
   return CCT_OK;
+}
+
+static int group_of(const struct cct_op *op) {
+  return op->kind == CCT_OP_COLLECTIVE                        ? op->collective.group
+         : op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV ? op->p2p.group
+                                                              : -1;
+}
+
+static int next_of(const struct cct_program *program, int id, int group, int lane) {
+  for (id++; id < program->n_ops; id++)
+    if (group_of(&program->ops[id]) == group && (lane < 0 || program->ops[id].lane == lane))
+      return id;
+  return -1;
+}
+
+/* Lanes can have their own communicators where all roles say the same on the same lanes, entry by entry. */
+static int is_alike(const struct cct_job *job, int group) {
+  const struct cct_program *a = job->roles[0].program;
+  for (int r = 1; r < job->n_roles; r++) {
+    const struct cct_program *b = job->roles[r].program;
+    int i = next_of(a, -1, group, -1), j = next_of(b, -1, group, -1);
+    while (i >= 0 && j >= 0 && a->ops[i].lane == b->ops[j].lane) {
+      i = next_of(a, i, group, -1);
+      j = next_of(b, j, group, -1);
+    }
+    if (i >= 0 || j >= 0)
+      return 0;
+  }
+  return 1;
+}
+
+/* What `group` says on `lane`, -1: on any. Every rank opens the same in the same order, whatever its role. */
+static enum cct_status open_for(struct cct_executor *x, int group, int lane) {
+  int is_used = 0, is_p2p = 0;
+  struct communicator *c = NULL;
+  for (int r = 0; r < x->job->n_roles; r++) {
+    const struct cct_program *program = x->job->roles[r].program;
+    for (int id = -1; (id = next_of(program, id, group, lane)) >= 0;) {
+      is_used = 1;
+      is_p2p |=
+          program->ops[id].kind == CCT_OP_COLLECTIVE && program->ops[id].collective.algorithm != CCT_ALGORITHM_AUTO;
+    }
+  }
+  if (!is_used)
+    return CCT_OK;
+  enum cct_status status = cct_cuda_communicator(x->backend, &x->job->groups[group], lane, &c);
+  if (!status && is_p2p)
+    status = cct_cuda_p2p_open(x->backend, c);
+  for (int id = -1; !status && (id = next_of(x->program, id, group, lane)) >= 0;)
+    x->plan[id].communicator = c;
+  x->has_p2p |= is_p2p;
+  return status;
+}
+
+enum cct_status cct_cuda_communicators_open(struct cct_executor *x) {
+  int most_lanes = 0;
+  enum cct_status status = CCT_OK;
+  for (int r = 0; r < x->job->n_roles; r++)
+    most_lanes = x->job->roles[r].program->n_lanes > most_lanes ? x->job->roles[r].program->n_lanes : most_lanes;
+  for (int g = 0; !status && g < x->job->n_groups; g++) {
+    if (!is_alike(x->job, g)) {
+      status = open_for(x, g, -1);
+      continue;
+    }
+    for (int lane = 0; !status && lane < most_lanes; lane++)
+      status = open_for(x, g, lane);
+  }
+  return status;
 }
 
 void cct_cuda_communicators_close(struct cct_backend *backend) {
@@ -90,7 +163,7 @@ static enum cct_status p2p_reduce(const struct communicator *c, const struct cct
 enum cct_status cct_cuda_collective(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
-  const struct communicator *c = x->by_group[op->collective.group];
+  const struct communicator *c = plan->communicator;
   cudaStream_t stream = x->lanes[op->lane].stream;
   ncclDataType_t type;
   cct_cuda_nccl_type(op->collective.type, &type);
@@ -119,7 +192,7 @@ enum cct_status cct_cuda_collective(struct cct_executor *x, int id) {
 static enum cct_status point_to_point(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
-  const struct communicator *c = x->by_group[op->p2p.group];
+  const struct communicator *c = plan->communicator;
   cudaStream_t stream = x->lanes[op->lane].stream;
   int peer = ((c->index + op->p2p.peer_offset) % c->size + c->size) % c->size;
   if (op->kind == CCT_OP_SEND)

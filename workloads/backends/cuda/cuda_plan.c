@@ -34,59 +34,84 @@ uint64_t cct_cuda_op_shape(const struct cct_executor *x, int id) {
   return shape;
 }
 
-static int is_host_entry(const struct cct_program *program, const struct cct_op *op) {
-  return op->kind == CCT_OP_HOSTWORK || op->kind == CCT_OP_SYNC ||
-         (op->kind == CCT_OP_DELAY && !is_gpu_lane(program, op->lane));
-}
-
 /* A wait needs an event when the lane's own order, or the host's, does not already give it. */
 static int needs_event(const struct cct_program *program, const struct cct_op *op, const struct cct_op *target) {
-  if (is_host_entry(program, target) || target->kind == CCT_OP_PHASE || target->kind == CCT_OP_END)
+  if (cct_cuda_is_host_entry(program, target) || target->kind == CCT_OP_PHASE || target->kind == CCT_OP_END)
     return 0;
   if (op->kind == CCT_OP_COPY && op->copy.is_bounce)
     return target->lane != op->lane;
-  if (is_host_entry(program, op))
+  if (cct_cuda_is_host_entry(program, op))
     return op->kind != CCT_OP_SYNC || target->lane != op->lane;
   return target->lane != op->lane;
 }
 
-enum cct_status cct_cuda_plan_edges(struct cct_executor *x) {
+static void add_edge(struct cct_executor *x, int target, int is_previous) {
+  x->edges[x->n_edges++] = (struct edge){target, is_previous};
+  if (x->plan[target].event < 0)
+    x->plan[target].event = x->n_events++;
+}
+
+/* With one host lane a SYNC waits for its whole stream. With more, another one may have added what stands behind the
+ * SYNC: it waits for the lane's last entry before it, or for the last of the repetition before. */
+static void add_sync_edge(struct cct_executor *x, int sync) {
+  const struct cct_op *ops = x->program->ops;
+  int before = -1, last = -1;
+  for (int id = 0; id < x->program->n_ops; id++)
+    if (is_unit(x, id) && ops[id].lane == ops[sync].lane) {
+      before = id < sync ? id : before;
+      last = id;
+    }
+  if (last >= 0)
+    add_edge(x, before >= 0 ? before : last, before < 0);
+}
+
+static void plan_brackets(struct cct_executor *x) {
   const struct cct_program *program = x->program;
-  x->edges = calloc((size_t)program->n_waits + 1, sizeof *x->edges);
-  if (!x->edges)
-    return cct_fail(CCT_NOMEM, "out of memory");
-  int open[64], depth = 0, graphs = 0;
-  for (int id = 0; id < program->n_ops; id++)
-    x->plan[id].event = -1;
+  int open[64], depth = 0, graphs = 0, groups = 0;
   for (int id = 0; id < program->n_ops; id++) {
     const struct cct_op *op = &program->ops[id];
     struct planned *plan = &x->plan[id];
+    plan->event = -1;
     plan->in_graph = graphs > 0;
+    plan->in_group = groups > 0;
     if ((op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP) && depth < 64) {
       open[depth++] = id;
       graphs += op->kind == CCT_OP_GRAPH;
+      groups += op->kind == CCT_OP_GROUP;
     } else if (op->kind == CCT_OP_END && depth > 0) {
       int opened = open[--depth];
       x->plan[opened].end = id;
       graphs -= program->ops[opened].kind == CCT_OP_GRAPH;
+      groups -= program->ops[opened].kind == CCT_OP_GROUP;
     }
+  }
+}
+
+enum cct_status cct_cuda_plan_edges(struct cct_executor *x) {
+  const struct cct_program *program = x->program;
+  x->edges = calloc((size_t)(program->n_waits + program->n_ops) + 1, sizeof *x->edges);
+  if (!x->edges)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  plan_brackets(x);
+  for (int id = 0; id < program->n_ops; id++) {
+    const struct cct_op *op = &program->ops[id];
+    struct planned *plan = &x->plan[id];
     plan->first_edge = x->n_edges;
     for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
       const struct cct_wait *wait = &program->waits[w];
-      if (!needs_event(program, op, &program->ops[wait->id]))
-        continue;
-      x->edges[x->n_edges++] = (struct edge){wait->id, wait->is_previous};
-      if (x->plan[wait->id].event < 0)
-        x->plan[wait->id].event = x->n_events++;
+      if (needs_event(program, op, &program->ops[wait->id]))
+        add_edge(x, wait->id, wait->is_previous);
     }
+    if (op->kind == CCT_OP_SYNC && x->n_hosts > 1)
+      add_sync_edge(x, id);
     plan->n_edges = x->n_edges - plan->first_edge;
   }
   x->events = calloc((size_t)x->n_events + 1, sizeof *x->events);
   if (!x->events)
     return cct_fail(CCT_NOMEM, "out of memory");
   enum cct_status status = CCT_OK;
-  for (int i = 0; !status && i < 2 * x->n_events; i++)
-    status = CCT_CUDA(cudaEventCreateWithFlags(&x->events[i / 2][i % 2], cudaEventDisableTiming));
+  for (int i = 0; !status && i < EVENTS * x->n_events; i++)
+    status = CCT_CUDA(cudaEventCreateWithFlags(&x->events[i / EVENTS][i % EVENTS], cudaEventDisableTiming));
   return status;
 }
 
@@ -140,7 +165,7 @@ static void bind_values(struct cct_executor *x, int id) {
     plan->blocks = blocks_for(x->backend, plan->bytes);
     break;
   case CCT_OP_DELAY:
-    plan->delay_ns = cct_cuda_delay_ns(x, id);
+    cct_cuda_delay_plan(x, id);
     break;
   default:
     break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CUDA backend's private header: what its files share. The backend is a module of its own (libcctax-cuda.so),
  * opened by cuda_door.c. One process drives one GPU and is one rank; every function is called from that rank's one
- * thread. */
+ * thread, and while a burst of a program with several host lanes runs (cuda_hosts.c) also from theirs. */
 #ifndef CCT_WORKLOADS_BACKENDS_CUDA_ROOM_H
 #define CCT_WORKLOADS_BACKENDS_CUDA_ROOM_H
 
@@ -9,6 +9,7 @@
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -41,8 +42,11 @@ enum mode {   /* of walking a program */
   MODE_COUNT, /* inside the capture that counts: without graphs, host entries, delays and blocking copies */
 };
 
-struct communicator { /* of one group shape; kept for the block */
+/* Of one group shape on one GPU lane, kept for the block: NCCL runs what it is given on one communicator one after the
+ * other, and lanes do not wait for each other. */
+struct communicator {
   int size, stride;
+  int lane; /* -1: of every lane */
   ncclComm_t comm;
   int index;                   /* this rank's in it */
   struct cct_p2p_peers *peers; /* NULL until a one-shot or two-shot all-reduce needs them */
@@ -53,7 +57,10 @@ struct communicator { /* of one group shape; kept for the block */
 struct cct_backend {
   const struct cct_world *world;
   struct cct_backend_options options;
-  int device, sms, is_dead; /* dead: an error after which nothing on this GPU works any more */
+  int device, sms;
+  atomic_int is_dead;     /* an error after which nothing on this GPU works any more */
+  atomic_llong waited_ns; /* by the host, in the burst that runs */
+  int64_t submitting_ns;  /* of the last burst: what the host was busy with until all was submitted */
   int64_t l2_bytes, timer_step_ns;
   int64_t spin_cost_ns[2]; /* of a DELAY kernel itself, by mode eager and graph */
   char uuid[48];
@@ -93,6 +100,10 @@ struct lt_plan { /* a cublasLt product, made once for its shape */
   cublasLtMatmulAlgo_t algorithm;
 };
 
+/* An entry has so many events, taken in turn by its repetitions: a host lane is never more than two ahead of another,
+ * and waits reach one repetition back. */
+#define EVENTS 3
+
 struct edge { /* a wait on another lane's operation */
   int op, is_previous;
 };
@@ -108,15 +119,17 @@ struct captured { /* one graph a key and shape */
 
 struct planned {    /* an operation with this binding's values */
   int64_t bytes, m; /* of COPY, COLLECTIVE, SEND, RECV, ELEMENTWISE, ATTENTION; rows of GEMM */
-  int64_t delay_ns; /* of DELAY: without the kernel's own cost */
+  int64_t delay_ns; /* of DELAY: what it is to add to its lane */
+  int64_t own_ns;   /* of DELAY: what its kernel costs there by itself */
   void *in[2], *out;
   int64_t in_capacity, out_capacity;
   const struct cct_matrix *matrix;
+  struct communicator *communicator; /* of COLLECTIVE, SEND, RECV */
   struct lt_plan *lt;
   void **pointers; /* grouped GEMM: device arrays of A, B and C pointers, one after the other */
   int product;     /* ATTENTION by arithmetic: the edge of its square product; 0: by bytes */
   int blocks;
-  int in_graph;            /* stands inside a GRAPH */
+  int in_graph, in_group;  /* stands inside a GRAPH, a GROUP */
   int end;                 /* brackets: id of the END */
   int first_edge, n_edges; /* waits that need an event */
   int n_host_waits;        /* HOSTWORK, SYNC, host DELAY: edges the host itself waits for */
@@ -124,11 +137,16 @@ struct planned {    /* an operation with this binding's values */
   struct captured *captured;
 };
 
-struct clear_time { /* an operation's duration measured alone, for DELAY's stretch */
+/* An operation measured alone, for the DELAY behind it: ns + ns_per_byte x the busiest member's bytes (all-to-allv; its
+ * matrix changes from step to step), and what the kernel of a DELAY costs behind it. */
+struct clear_time {
   struct clear_time *next;
   uint64_t shape;
-  double ns;
+  double ns, ns_per_byte;
+  int64_t own_ns;
 };
+
+struct hosts; /* threads of the host lanes beyond the first */
 
 struct cct_executor {
   struct cct_backend *backend;
@@ -141,7 +159,7 @@ struct cct_executor {
   struct planned *plan;
   struct edge *edges;
   int n_edges;
-  cudaEvent_t (*events)[2]; /* by parity of the repetition */
+  cudaEvent_t (*events)[EVENTS];
   int n_events;
   int64_t *slots, *device_slots;
   struct cct_matrix *matrices;
@@ -149,9 +167,13 @@ struct cct_executor {
   struct captured *graphs;
   struct clear_time *clear;
   void *sink; /* device word that streaming kernels may write */
-  struct communicator *by_group[12];
-  int has_communication, has_p2p, is_bound, is_warm;
+  struct hosts *hosts;
+  int n_hosts; /* host lanes */
+  int has_p2p, is_bound, is_warm;
   struct cct_counts performed;
+  /* Traced alone: %globaltimer around each entry, on the device, and the spans made of it. */
+  int64_t *marks, start_ns, clock_ns; /* clock_ns: what turns %globaltimer into host time */
+  struct cct_span *spans;
 };
 
 /* cuda_wait.c: waiting for the GPU, and for errors that come asynchronously, within the deadline. A deadline missed or
@@ -176,9 +198,20 @@ int64_t cct_cuda_type_bytes(enum cct_type type, int64_t elements);
 
 /* cuda_run.c: enqueues entries [first, last) in array order, as repetition `rep` of a burst. */
 enum cct_status cct_cuda_walk(struct cct_executor *x, int first, int last, int rep, enum mode mode) CCT_CHECKED;
+/* One entry of a GPU lane (a GROUP or GRAPH whole) behind what it waits for, and the events others wait for. */
+enum cct_status cct_cuda_unit(struct cct_executor *x, int id, int rep, enum mode mode) CCT_CHECKED;
+/* SYNC, HOSTWORK or a host lane's DELAY, once what it waits for is enqueued. */
+enum cct_status cct_cuda_host_entry(struct cct_executor *x, int id, int rep) CCT_CHECKED;
+int cct_cuda_is_host_entry(const struct cct_program *program, const struct cct_op *op);
 /* Entry `id` alone, without its waits: a GROUP whole. */
 enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum mode mode) CCT_CHECKED;
 enum cct_status cct_cuda_drain(struct cct_executor *x) CCT_CHECKED; /* waits for every lane */
+
+/* cuda_hosts.c: a burst of a program with several host lanes. `begin`, before the clock starts, wakes the threads. */
+enum cct_status cct_cuda_hosts_open(struct cct_executor *x) CCT_CHECKED;
+void cct_cuda_hosts_close(struct cct_executor *x);
+void cct_cuda_hosts_begin(struct cct_executor *x, int n);
+enum cct_status cct_cuda_hosts_run(struct cct_executor *x) CCT_CHECKED;
 
 /* cuda_gemm.c */
 enum cct_status cct_cuda_gemm_prepare(struct cct_executor *x, int id) CCT_CHECKED; /* handles, plans, pointer arrays */
@@ -187,8 +220,10 @@ enum cct_status cct_cuda_attention_product(struct cct_executor *x, int id) CCT_C
 void cct_cuda_gemm_release(struct cct_executor *x);
 
 /* cuda_nccl.c */
-enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct cct_group *group,
+enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct cct_group *group, int lane,
                                       struct communicator **communicator_out) CCT_CHECKED; /* all ranks */
+/* Those that the job needs, and each operation's; all ranks. */
+enum cct_status cct_cuda_communicators_open(struct cct_executor *x) CCT_CHECKED;
 enum cct_status cct_cuda_collective(struct cct_executor *x, int id) CCT_CHECKED;
 enum cct_status cct_cuda_group(struct cct_executor *x, int id) CCT_CHECKED;
 void cct_cuda_communicators_close(struct cct_backend *backend);
@@ -217,8 +252,8 @@ enum cct_status cct_cuda_capture(struct cct_executor *x, cudaStream_t stream, cc
 
 /* cuda_stamp.c: durations measured alone, for DELAY; and what the DELAY kernel itself costs. */
 int cct_cuda_delays_missing(const struct cct_executor *x);
-/* A DELAY's duration; 0 for its stretch while `of` has not been measured. */
-int64_t cct_cuda_delay_ns(const struct cct_executor *x, int id);
+/* A DELAY's duration and own cost into its plan; without its stretch while `of` has not been measured. */
+void cct_cuda_delay_plan(struct cct_executor *x, int id);
 enum cct_status cct_cuda_delays_prepare(struct cct_executor *x) CCT_CHECKED;
 void cct_cuda_clear_release(struct cct_executor *x);
 /* Median ns that a spin kernel of `spin_ns` takes of its stream. */
@@ -231,6 +266,28 @@ enum cct_status cct_cuda_stamps_reset(struct cct_backend *backend) CCT_CHECKED;
 enum cct_status cct_cuda_stamps_read(struct cct_backend *backend, struct cct_stamp *stamps, int max,
                                      int *n_out) CCT_CHECKED;
 
+/* cuda_trace.c */
+enum cct_status cct_cuda_trace_open(struct cct_executor *x) CCT_CHECKED;
+enum cct_status cct_cuda_trace_begin(struct cct_executor *x) CCT_CHECKED;   /* before a burst */
+void cct_cuda_trace_host(struct cct_executor *x, int id, int64_t start_ns); /* of a host entry that ends now */
+enum cct_status cct_cuda_trace(struct cct_executor *x, int owned, struct cct_span *spans);
+void cct_cuda_trace_close(struct cct_executor *x);
+
+/* cuda_p2p.c: copies and short writes between GPUs; see cuda_experiment.c. All ranks. */
+struct experiment;
+enum cct_status cct_cuda_run_p2p_copy(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_ping_pong(struct experiment *e) CCT_CHECKED;
+struct experiment {
+  struct cct_backend *backend;
+  const double *parameters;
+  double *series;
+  int max, n;
+};
+static inline void give(struct experiment *e, double value) {
+  if (e->n < e->max)
+    e->series[e->n++] = value;
+}
+
 /* cuda_facts.c, cuda_verify.c, cuda_experiment.c: the backend's entries of the same names */
 int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *facts, int max);
 enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_out);
@@ -239,6 +296,11 @@ enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *nam
 
 static inline int is_gpu_lane(const struct cct_program *program, int lane) {
   return lane >= 0 && program->lanes[lane].kind == CCT_LANE_STREAM;
+}
+/* What a host lane hands to a GPU lane as a whole. */
+static inline int is_unit(const struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  return (cct_op_is_gpu(op) || cct_op_is_submission(op)) && !x->plan[id].in_graph && !x->plan[id].in_group;
 }
 
 #endif

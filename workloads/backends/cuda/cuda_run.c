@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Performing a program: its entries enqueued in array order by the host, each on its lane's stream behind the events it
  * waits for. */
+#include <time.h>
+
 #include "workloads/backends/cuda/cuda_room.h"
+
+static cudaEvent_t event_of(const struct cct_executor *x, int id, int rep) {
+  return x->events[x->plan[id].event][rep % EVENTS];
+}
 
 static enum cct_status stream_waits(struct cct_executor *x, const struct planned *plan, cudaStream_t stream, int rep) {
   enum cct_status status = CCT_OK;
@@ -9,7 +15,7 @@ static enum cct_status stream_waits(struct cct_executor *x, const struct planned
     const struct edge *edge = &x->edges[e];
     if (edge->is_previous && rep == 0)
       continue;
-    cudaEvent_t event = x->events[x->plan[edge->op].event][(rep + edge->is_previous) & 1];
+    cudaEvent_t event = event_of(x, edge->op, rep - edge->is_previous);
     status = CCT_CUDA(cudaStreamWaitEvent(stream, event, 0));
   }
   return status;
@@ -21,28 +27,31 @@ static enum cct_status host_waits(struct cct_executor *x, const struct planned *
     const struct edge *edge = &x->edges[e];
     if (edge->is_previous && rep == 0)
       continue;
-    status = cct_cuda_wait_event(x->backend, x->events[x->plan[edge->op].event][(rep + edge->is_previous) & 1]);
+    status = cct_cuda_wait_event(x->backend, event_of(x, edge->op, rep - edge->is_previous));
   }
   return status;
 }
 
 static enum cct_status record(struct cct_executor *x, int id, cudaStream_t stream, int rep) {
-  int event = x->plan[id].event;
-  return event < 0 ? CCT_OK : CCT_CUDA(cudaEventRecord(x->events[event][rep & 1], stream));
+  return x->plan[id].event < 0 ? CCT_OK : CCT_CUDA(cudaEventRecord(event_of(x, id, rep), stream));
 }
 
-static void host_spin(int64_t ns) {
-  int64_t start_ns = cct_clock_ns();
-  while (cct_clock_ns() - start_ns < ns) {
-  }
+/* Being held is not computing: a long hold leaves the core to others, but for its end. */
+static void host_hold(int64_t ns, int is_computing) {
+  const int64_t wake_ns = 500000;
+  int64_t until_ns = cct_clock_ns() + ns;
+  for (int64_t left = ns; left > 0; left = until_ns - cct_clock_ns())
+    if (!is_computing && left > 2 * wake_ns) {
+      int64_t nap_ns = left - wake_ns < 1000000 ? left - wake_ns : 1000000;
+      nanosleep(&(struct timespec){.tv_nsec = nap_ns}, NULL);
+    }
 }
 
-static enum cct_status delay(struct cct_executor *x, const struct planned *plan, cudaStream_t stream) {
-  int64_t ns = plan->delay_ns - x->backend->spin_cost_ns[plan->in_graph];
+static enum cct_status delay(const struct planned *plan, cudaStream_t stream) {
   /* less than half the kernel's own cost is nearer to nothing than to one */
-  if (2 * plan->delay_ns < x->backend->spin_cost_ns[plan->in_graph])
+  if (2 * plan->delay_ns < plan->own_ns)
     return CCT_OK;
-  return CCT_CUDA(cct_kernel_spin(ns > 0 ? ns : 0, stream));
+  return CCT_CUDA(cct_kernel_spin(plan->delay_ns > plan->own_ns ? plan->delay_ns - plan->own_ns : 0, stream));
 }
 
 static struct cct_device_bytes device_bytes(const struct cct_executor *x, struct cct_quantity q) {
@@ -76,7 +85,7 @@ enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum m
   case CCT_OP_STAMP:
     return CCT_CUDA(cct_kernel_stamp(x->backend->ring, id, stream));
   case CCT_OP_DELAY:
-    return mode == MODE_COUNT ? CCT_OK : delay(x, plan, stream);
+    return mode == MODE_COUNT ? CCT_OK : delay(plan, stream);
   case CCT_OP_GRAPH:
     return CCT_CUDA(cudaGraphLaunch(plan->captured->exec, stream));
   default:
@@ -85,19 +94,52 @@ enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum m
   }
 }
 
-static enum cct_status host_entry(struct cct_executor *x, int id, int rep) {
+enum cct_status cct_cuda_host_entry(struct cct_executor *x, int id, int rep) {
   const struct cct_op *op = &x->program->ops[id];
+  int64_t start_ns = x->spans ? cct_clock_ns() : 0;
   enum cct_status status = host_waits(x, &x->plan[id], rep);
   if (status)
     return status;
-  if (op->kind == CCT_OP_SYNC)
-    return cct_cuda_wait_stream(x->backend, x->lanes[op->lane].stream);
-  host_spin(op->kind == CCT_OP_HOSTWORK ? op->hostwork.ns : x->plan[id].delay_ns);
-  return CCT_OK;
+  if (op->kind != CCT_OP_SYNC)
+    host_hold(op->kind == CCT_OP_HOSTWORK ? op->hostwork.ns : x->plan[id].delay_ns, op->kind == CCT_OP_HOSTWORK);
+  else if (x->n_hosts == 1) /* else it waits for the lane's last entry before it: others may have added more */
+    status = cct_cuda_wait_stream(x->backend, x->lanes[op->lane].stream);
+  if (x->spans)
+    cct_cuda_trace_host(x, id, start_ns);
+  return status;
 }
 
-static int is_host_entry(const struct cct_executor *x, const struct cct_op *op) {
-  return op->kind == CCT_OP_HOSTWORK || op->kind == CCT_OP_SYNC || !is_gpu_lane(x->program, op->lane);
+int cct_cuda_is_host_entry(const struct cct_program *program, const struct cct_op *op) {
+  return op->kind == CCT_OP_HOSTWORK || op->kind == CCT_OP_SYNC ||
+         (op->kind == CCT_OP_DELAY && !is_gpu_lane(program, op->lane));
+}
+
+/* Nothing but its own kernels tells a traced entry's time. */
+static enum cct_status mark(struct cct_executor *x, int id, int is_end, enum mode mode) {
+  if (!x->marks || mode == MODE_COUNT || mode == MODE_WARM)
+    return CCT_OK;
+  return CCT_CUDA(cct_kernel_mark(&x->marks[2 * id + is_end], x->lanes[x->program->ops[id].lane].stream));
+}
+
+enum cct_status cct_cuda_unit(struct cct_executor *x, int id, int rep, enum mode mode) {
+  const struct cct_op *op = &x->program->ops[id];
+  const struct planned *plan = &x->plan[id];
+  cudaStream_t stream = x->lanes[op->lane].stream;
+  enum cct_status status = CCT_OK;
+  if (op->kind == CCT_OP_COPY && op->copy.is_bounce)
+    status = host_waits(x, plan, rep);
+  else if (plan->n_edges && mode != MODE_COUNT)
+    status = stream_waits(x, plan, stream, rep);
+  if (!status)
+    status = mark(x, id, 0, mode);
+  if (!status)
+    status = cct_cuda_enqueue(x, id, rep, mode);
+  if (!status)
+    status = mark(x, id, 1, mode);
+  int last_covered = op->kind == CCT_OP_GROUP ? plan->end : id;
+  for (int member = id; !status && mode != MODE_COUNT && member <= last_covered; member++)
+    status = record(x, member, stream, rep);
+  return status;
 }
 
 static int is_left_out(const struct cct_op *op, enum mode mode) {
@@ -109,31 +151,20 @@ enum cct_status cct_cuda_walk(struct cct_executor *x, int first, int last, int r
   enum cct_status status = CCT_OK;
   for (int id = first; !status && id < last; id++) {
     const struct cct_op *op = &x->program->ops[id];
-    struct planned *plan = &x->plan[id];
     if (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_END || is_left_out(op, mode))
       continue;
     if (op->kind == CCT_OP_GRAPH && mode == MODE_WARM)
       continue;
     if (op->kind == CCT_OP_GRAPH && mode == MODE_COUNT) {
-      id = plan->end;
+      id = x->plan[id].end;
       continue;
     }
-    if (is_host_entry(x, op)) {
-      status = mode == MODE_COUNT ? CCT_OK : host_entry(x, id, rep);
-      continue;
-    }
-    cudaStream_t stream = x->lanes[op->lane].stream;
-    if (op->kind == CCT_OP_COPY && op->copy.is_bounce)
-      status = host_waits(x, plan, rep);
-    else if (plan->n_edges && mode != MODE_COUNT)
-      status = stream_waits(x, plan, stream, rep);
-    if (!status)
-      status = cct_cuda_enqueue(x, id, rep, mode);
-    int last_covered = op->kind == CCT_OP_GROUP || op->kind == CCT_OP_GRAPH ? plan->end : id;
-    for (int member = id; !status && mode != MODE_COUNT && member <= last_covered; member++)
-      if (member == id || op->kind == CCT_OP_GROUP)
-        status = record(x, member, stream, rep);
-    id = last_covered;
+    if (cct_cuda_is_host_entry(x->program, op))
+      status = mode == MODE_COUNT ? CCT_OK : cct_cuda_host_entry(x, id, rep);
+    else
+      status = cct_cuda_unit(x, id, rep, mode);
+    if (op->kind == CCT_OP_GROUP || op->kind == CCT_OP_GRAPH)
+      id = x->plan[id].end;
   }
   return status;
 }

@@ -27,19 +27,21 @@ enum cct_status cct_cuda_stamps_read(struct cct_backend *backend, struct cct_sta
 /* ---- an operation alone ---- */
 
 #define ALONE_REPETITIONS 10
-#define ALONE_BATCHES     5
-#define FILL_NS           300000 /* holds the stream while the host queues what follows, so that the host is not measured */
+#define ALONE_BATCHES     7
+#define FILL_NS           500000 /* holds the stream while the host queues what follows, so that the host is not measured */
 
 struct alone {
-  int id;
-  int64_t spin_ns; /* id < 0: a spin kernel of so long instead of an operation */
+  int id;          /* -1: no operation, the spin kernel alone */
+  int64_t spin_ns; /* a spin kernel of so long behind it; -1: none */
   cudaStream_t stream;
   int repetitions;
 };
 
 static enum cct_status once(struct cct_executor *x, const struct alone *alone) {
-  return alone->id < 0 ? CCT_CUDA(cct_kernel_spin(alone->spin_ns, alone->stream))
-                       : cct_cuda_enqueue(x, alone->id, 0, MODE_EAGER);
+  enum cct_status status = alone->id < 0 ? CCT_OK : cct_cuda_enqueue(x, alone->id, 0, MODE_EAGER);
+  if (!status && alone->spin_ns >= 0)
+    status = CCT_CUDA(cct_kernel_spin(alone->spin_ns, alone->stream));
+  return status;
 }
 
 /* The first one is not timed: in it the ranks meet. */
@@ -123,44 +125,112 @@ enum cct_status cct_cuda_spin_cost(struct cct_backend *backend) {
   return status;
 }
 
+/* ---- what a DELAY stands behind ---- */
+
+static const struct cct_matrix *matrix_of(const struct cct_executor *x, int id) {
+  return x->program->ops[id].kind == CCT_OP_COLLECTIVE ? x->plan[id].matrix : NULL;
+}
+
+/* An exchange whose matrix changes is one shape whatever its matrix: its time is fitted. */
+static uint64_t clear_shape(const struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  if (!matrix_of(x, id))
+    return cct_cuda_op_shape(x, id);
+  return cct_cuda_fold(cct_cuda_fold((uint64_t)op->kind, (uint64_t)x->plan[id].in_graph),
+                       (uint64_t)op->collective.group * 64 + (uint64_t)op->lane + 1);
+}
+
 static struct clear_time *find(const struct cct_executor *x, int id) {
-  uint64_t shape = cct_cuda_op_shape(x, id);
+  uint64_t shape = clear_shape(x, id);
   struct clear_time *t = x->clear;
   while (t && t->shape != shape)
     t = t->next;
   return t;
 }
 
-int64_t cct_cuda_delay_ns(const struct cct_executor *x, int id) {
+void cct_cuda_delay_plan(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
-  const struct clear_time *clear = op->delay.of >= 0 && op->delay.stretch > 0 ? find(x, op->delay.of) : NULL;
-  return op->delay.ns + (clear ? llround(op->delay.stretch * clear->ns) : 0);
+  struct planned *plan = &x->plan[id];
+  const struct clear_time *clear = op->delay.of >= 0 ? find(x, op->delay.of) : NULL;
+  plan->delay_ns = op->delay.ns;
+  plan->own_ns = is_gpu_lane(x->program, op->lane) ? x->backend->spin_cost_ns[plan->in_graph] : 0;
+  if (!clear)
+    return;
+  const struct cct_matrix *matrix = matrix_of(x, op->delay.of);
+  double ns = clear->ns + (matrix ? clear->ns_per_byte * cct_busiest_bytes(matrix) : 0);
+  plan->delay_ns += llround(op->delay.stretch * ns);
+  plan->own_ns = clear->own_ns;
 }
 
-static int is_stretched(const struct cct_executor *x, int id) {
+static int is_behind(const struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
-  return op->kind == CCT_OP_DELAY && op->delay.of >= 0 && op->delay.stretch > 0;
+  return op->kind == CCT_OP_DELAY && op->delay.of >= 0 && is_gpu_lane(x->program, op->lane);
 }
 
 int cct_cuda_delays_missing(const struct cct_executor *x) {
   int missing = 0;
   for (int id = 0; id < x->program->n_ops; id++)
-    missing += is_stretched(x, id) && !find(x, x->program->ops[id].delay.of);
+    missing += is_behind(x, id) && !find(x, x->program->ops[id].delay.of);
   return missing;
 }
 
+static enum cct_status time_op(struct cct_executor *x, int id, int64_t spin_ns, double *ns_out) {
+  struct alone alone = {.id = id,
+                        .spin_ns = spin_ns,
+                        .stream = x->lanes[x->program->ops[id].lane].stream,
+                        .repetitions = ALONE_REPETITIONS};
+  return time_alone(x, x->backend, &alone, x->plan[id].in_graph, ns_out);
+}
+
+/* The least squares line through the times of the matrix made 1, 2, 4 and 8 times smaller: whatever the matrix of a
+ * later step is, its busiest member's bytes give its time. */
+static enum cct_status fit_exchange(struct cct_executor *x, int id, struct clear_time *t) {
+  struct planned *plan = &x->plan[id];
+  const struct cct_matrix *whole = plan->matrix;
+  size_t n = (size_t)(whole->n * whole->n);
+  struct cct_matrix part = {whole->n, malloc(n * sizeof *part.bytes)};
+  double sum_b = 0, sum_t = 0, sum_bb = 0, sum_bt = 0;
+  enum cct_status status = part.bytes ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  for (int divisor = 1; !status && divisor <= 8; divisor *= 2) {
+    for (size_t i = 0; i < n; i++)
+      part.bytes[i] = whole->bytes[i] / divisor / 16 * 16;
+    plan->matrix = &part;
+    double bytes = cct_busiest_bytes(&part), ns = 0;
+    status = time_op(x, id, -1, &ns);
+    sum_b += bytes;
+    sum_t += ns;
+    sum_bb += bytes * bytes;
+    sum_bt += bytes * ns;
+  }
+  plan->matrix = whole;
+  free(part.bytes);
+  double spread = 4 * sum_bb - sum_b * sum_b;
+  t->ns_per_byte = spread > 0 ? fmax(0, (4 * sum_bt - sum_b * sum_t) / spread) : 0;
+  t->ns = (sum_t - t->ns_per_byte * sum_b) / 4;
+  return status;
+}
+
+/* The own cost of a DELAY's kernel differs with what it stands behind: it is what the two together take more than the
+ * operation and the wanted time. */
 static enum cct_status measure(struct cct_executor *x, int id) {
-  struct alone alone = {
-      .id = id, .stream = x->lanes[x->program->ops[id].lane].stream, .repetitions = ALONE_REPETITIONS};
-  double ns = 0;
-  enum cct_status status = time_alone(x, x->backend, &alone, x->plan[id].in_graph, &ns);
+  const int64_t spin_ns = 10000;
+  struct clear_time t = {.shape = clear_shape(x, id)};
+  double alone_ns = 0, with_ns = 0;
+  enum cct_status status = time_op(x, id, -1, &alone_ns);
+  if (!status)
+    status = time_op(x, id, spin_ns, &with_ns);
+  t.ns = alone_ns;
+  if (!status && matrix_of(x, id))
+    status = fit_exchange(x, id, &t);
   if (status || find(x, id))
     return status; /* the first measurement of a block stays: graphs hold it */
-  struct clear_time *t = malloc(sizeof *t);
-  if (!t)
+  t.own_ns = with_ns - alone_ns > (double)spin_ns ? llround(with_ns - alone_ns) - spin_ns : 0;
+  t.next = x->clear;
+  struct clear_time *kept = malloc(sizeof *kept);
+  if (!kept)
     return cct_fail(CCT_NOMEM, "out of memory");
-  *t = (struct clear_time){x->clear, cct_cuda_op_shape(x, id), ns};
-  x->clear = t;
+  *kept = t;
+  x->clear = kept;
   return CCT_OK;
 }
 
@@ -173,18 +243,18 @@ enum cct_status cct_cuda_delays_prepare(struct cct_executor *x) {
   if (!is_wanted)
     return cct_fail(CCT_NOMEM, "out of memory");
   for (int id = 0; id < n; id++)
-    if (is_stretched(x, id))
+    if (is_behind(x, id))
       is_wanted[x->program->ops[id].delay.of] = 1;
   for (int id = 0; !status && id < n; id++)
     if (is_wanted[id]) {
       int is_first = 1; /* of its shape */
       for (int before = 0; is_first && before < id; before++)
-        is_first = !is_wanted[before] || cct_cuda_op_shape(x, before) != cct_cuda_op_shape(x, id);
+        is_first = !is_wanted[before] || clear_shape(x, before) != clear_shape(x, id);
       status = is_first ? measure(x, id) : CCT_OK;
     }
   for (int id = 0; id < n; id++)
     if (x->program->ops[id].kind == CCT_OP_DELAY)
-      x->plan[id].delay_ns = cct_cuda_delay_ns(x, id);
+      cct_cuda_delay_plan(x, id);
   free(is_wanted);
   return status;
 }

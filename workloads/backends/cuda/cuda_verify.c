@@ -73,9 +73,8 @@ static void *poisonable(const struct planned *plan) {
 }
 
 static enum cct_status verify_exchange(struct cct_executor *x, int id, struct cct_wrong *wrong) {
-  const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
-  const struct communicator *c = x->by_group[op->collective.group];
+  const struct communicator *c = plan->communicator;
   const struct cct_matrix *m = plan->matrix;
   struct cct_exact exact = exact_of(CCT_TYPE_INT8, c->size);
   int64_t sent = 0, received = 0, each = plan->bytes / c->size;
@@ -99,7 +98,7 @@ static enum cct_status verify_exchange(struct cct_executor *x, int id, struct cc
 static enum cct_status verify_collective(struct cct_executor *x, int id, struct cct_wrong *wrong) {
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
-  const struct communicator *c = x->by_group[op->collective.group];
+  const struct communicator *c = plan->communicator;
   enum cct_collective kind = op->collective.kind;
   if (kind == CCT_COLL_ALL_TO_ALL || kind == CCT_COLL_ALL_TO_ALLV)
     return verify_exchange(x, id, wrong);
@@ -136,7 +135,7 @@ static enum cct_status verify_messages(struct cct_executor *x, int id, struct cc
     for (int member = id + 1; !status && member < x->plan[id].end; member++) {
       const struct cct_op *op = &x->program->ops[member];
       const struct planned *plan = &x->plan[member];
-      const struct communicator *c = x->by_group[op->p2p.group];
+      const struct communicator *c = plan->communicator;
       int peer = ((c->index + op->p2p.peer_offset) % c->size + c->size) % c->size;
       struct cct_exact exact = exact_of(CCT_TYPE_INT8, c->size);
       if (op->kind == CCT_OP_SEND && pass == 0)

@@ -28,7 +28,8 @@ enum cct_status cct_nccl_failed(ncclResult_t error, const char *call) {
 /* A communicator in error never finishes its kernels by itself: aborting makes them leave, so that the process can end.
  */
 static enum cct_status give_up(struct cct_backend *backend, enum cct_status status) {
-  backend->is_dead = 1;
+  if (atomic_exchange(&backend->is_dead, 1))
+    return status;
   for (int i = 0; i < backend->n_communicators; i++)
     if (backend->communicators[i].comm && backend->communicators[i].comm != backend->base)
       (void)ncclCommAbort(backend->communicators[i].comm);
@@ -40,6 +41,8 @@ static enum cct_status give_up(struct cct_backend *backend, enum cct_status stat
 }
 
 static enum cct_status check_communicators(struct cct_backend *backend) {
+  if (backend->is_dead) /* another host lane has said why */
+    return CCT_STOPPED;
   for (int i = 0; i < backend->n_communicators; i++) {
     ncclResult_t error = ncclSuccess;
     ncclComm_t comm = backend->communicators[i].comm;
@@ -51,43 +54,45 @@ static enum cct_status check_communicators(struct cct_backend *backend) {
 }
 
 /* Errors are looked for once in 1024 turns, about a millisecond: at every turn they would be most of a short wait. */
-static enum cct_status check_wait(struct cct_backend *backend, unsigned turn, int64_t *start_ns) {
+static enum cct_status check_wait(struct cct_backend *backend, unsigned turn, int64_t start_ns) {
   if (turn % 1024)
     return CCT_OK;
   enum cct_status status = check_communicators(backend);
-  int64_t now_ns = cct_clock_ns(), deadline_ns = backend->options.deadline_ns;
-  if (!*start_ns)
-    *start_ns = now_ns;
-  if (!status && deadline_ns > 0 && now_ns - *start_ns > deadline_ns)
+  int64_t deadline_ns = backend->options.deadline_ns;
+  if (!status && deadline_ns > 0 && cct_clock_ns() - start_ns > deadline_ns)
     status = give_up(backend, cct_fail(CCT_STOPPED, "cuda: the GPU did not finish within the deadline of %.0f s",
                                        (double)deadline_ns / 1e9));
   return status;
 }
 
-static enum cct_status wait_ended(struct cct_backend *backend, cudaError_t error) {
+typedef cudaError_t query_fn(const void *of);
+static cudaError_t query_stream(const void *of) {
+  return cudaStreamQuery(*(const cudaStream_t *)of);
+}
+static cudaError_t query_event(const void *of) {
+  return cudaEventQuery(*(const cudaEvent_t *)of);
+}
+
+static enum cct_status wait_for(struct cct_backend *backend, query_fn *query, const void *of) {
+  cudaError_t error = query(of);
+  int64_t start_ns = error == cudaErrorNotReady ? cct_clock_ns() : 0;
+  for (unsigned turn = 1; error == cudaErrorNotReady; turn++) {
+    enum cct_status status = check_wait(backend, turn, start_ns);
+    if (status)
+      return status;
+    error = query(of);
+  }
+  if (start_ns)
+    atomic_fetch_add_explicit(&backend->waited_ns, cct_clock_ns() - start_ns, memory_order_relaxed);
   if (error != cudaSuccess)
-    backend->is_dead = 1;
+    atomic_store(&backend->is_dead, 1);
   return cuda_status(error, "waiting for the GPU");
 }
 
 enum cct_status cct_cuda_wait_stream(struct cct_backend *backend, cudaStream_t stream) {
-  cudaError_t error;
-  int64_t start_ns = 0;
-  for (unsigned turn = 1; (error = cudaStreamQuery(stream)) == cudaErrorNotReady; turn++) {
-    enum cct_status status = check_wait(backend, turn, &start_ns);
-    if (status)
-      return status;
-  }
-  return wait_ended(backend, error);
+  return wait_for(backend, query_stream, &stream);
 }
 
 enum cct_status cct_cuda_wait_event(struct cct_backend *backend, cudaEvent_t event) {
-  cudaError_t error;
-  int64_t start_ns = 0;
-  for (unsigned turn = 1; (error = cudaEventQuery(event)) == cudaErrorNotReady; turn++) {
-    enum cct_status status = check_wait(backend, turn, &start_ns);
-    if (status)
-      return status;
-  }
-  return wait_ended(backend, error);
+  return wait_for(backend, query_event, &event);
 }
