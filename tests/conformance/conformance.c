@@ -208,6 +208,7 @@ static void one_job(const struct cct_world *world, struct cct_suite *suite, stru
   unsigned allow = suite->is_exact       ? CCT_RANDOM_HOSTWORK | CCT_RANDOM_ONE_WAY
                    : suite->has_hostwork ? CCT_RANDOM_HOSTWORK
                                          : 0;
+  allow |= suite->pageable_blocks ? CCT_RANDOM_PAGEABLE_BLOCKS : 0;
   struct cct_job *job = cct_random_job((uint64_t)seed, suite->ranks, suite->n_entries, suite->unit_ns, allow);
   struct expected expected;
   struct cct_executor *x;

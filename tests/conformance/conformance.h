@@ -14,7 +14,8 @@ struct cct_suite {
   int is_exact;
   /* Computing lanes share cores: then, on a real clock, only that nothing ends too early is judged. */
   int has_hostwork;
-  int n_failed; /* process 0's verdict */
+  int pageable_blocks; /* whatever a copy says (CCT_RANDOM_PAGEABLE_BLOCKS) */
+  int n_failed;        /* process 0's verdict */
 };
 
 /* The same random jobs complete in the same order as by the law; each verifies without a wrong element. */

@@ -163,6 +163,8 @@ static void entry(struct draw *d) {
     op.copy.memory = (enum cct_memory)pick(d, 2);
     op.copy.bytes = cct_constant(message_bytes);
     op.copy.is_blocking = pick(d, 2);
+    if (d->allow & CCT_RANDOM_PAGEABLE_BLOCKS && op.copy.memory == CCT_MEM_PAGEABLE)
+      op.copy.is_blocking = 1;
     add(d, &op);
   } else if (what < 6) {
     op = collective(d, lane, host);

@@ -11,6 +11,8 @@ enum cct_random_allow { /* bits */
   /* Broadcasts, and rings that send one way: by the law all members start together, but who only sends through a real
    * library has its data taken and goes on. */
   CCT_RANDOM_ONE_WAY = 2,
+  /* Every pageable copy holds its host lane, as real drivers do whatever was asked for. */
+  CCT_RANDOM_PAGEABLE_BLOCKS = 4,
 };
 
 /* Every rank has a program of its own: one skeleton for all, other times in each. */

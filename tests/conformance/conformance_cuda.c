@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CUDA backend against the suite without a GPU: over the twin, its ranks as threads of one process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "conformance/conformance.h"
+#include "fakes/world_threads.h"
+
+struct cct_log_room;
+const struct cct_backend_ops *cctax_cuda_ops(const struct cct_log_room *room);
+
+static struct cct_suite suite_of(int ranks) {
+  return (struct cct_suite){.ops = cctax_cuda_ops(NULL),
+                            .options = {.deadline_ns = 20000000000, .is_traced = 1},
+                            .ranks = ranks,
+                            .first_seed = 100 * ranks,
+                            .n_entries = 14,
+                            .n_tries = 20,
+                            .pageable_blocks = 1,
+                            .unit_ns = 3000000};
+}
+
+static void order_of(int ranks, int n_seeds, int has_hostwork) {
+  struct cct_suite suite = suite_of(ranks);
+  suite.n_seeds = n_seeds;
+  suite.has_hostwork = has_hostwork;
+#ifdef __SANITIZE_THREAD__
+  suite.has_hostwork = 1; /* too slow for an order by milliseconds */
+#endif
+  assert_int_equal(cct_world_threads(ranks, cct_conformance_order, &suite), 0);
+  assert_int_equal(suite.n_failed, 0);
+}
+
+static void one_rank(void **state) {
+  (void)state;
+  order_of(1, 10, 0);
+}
+
+static void two_ranks(void **state) {
+  (void)state;
+  order_of(2, 6, 0);
+}
+
+static void computing_hosts(void **state) {
+  (void)state;
+  order_of(1, 4, 1);
+}
+
+static void surcharges(void **state) {
+  (void)state;
+#ifdef __SANITIZE_THREAD__
+  skip(); /* every copy is slowed beyond what a surcharge could be told from */
+#endif
+  for (int ranks = 1; ranks <= 2; ranks++) {
+    struct cct_suite suite = suite_of(ranks);
+    suite.options.is_traced = 0;
+    suite.n_tries = 200;
+    assert_int_equal(cct_world_threads(ranks, cct_conformance_surcharges, &suite), 0);
+    assert_int_equal(suite.n_failed, 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks),
+                                     cmocka_unit_test(computing_hosts), cmocka_unit_test(surcharges)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
