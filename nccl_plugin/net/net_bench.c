@@ -85,7 +85,8 @@ static int stream_side(struct play *play) {
   size_t room = message_bytes;
   char *buffers[2] = {calloc((size_t)(n_comms * window), room), calloc((size_t)(n_comms * window), room)};
   PLAY_CHECK(play_meet(play, n_comms, does_send ? sends : NULL, does_recv ? recvs : NULL) == CCT_NCCL_SUCCESS);
-  memset(buffers[0], 1, (size_t)(n_comms * window) * room);
+  for (int i = 0; i < 2; i++) /* touched, so that the first faults are not measured */
+    memset(buffers[i], 1, (size_t)(n_comms * window) * room);
   int target = (int)(budget_ns / 1000 * 4000 / (int64_t)message_bytes / n_comms) + window; /* at 4 GB/s */
   play_barrier(play);
   int64_t start = play_now_ns();
