@@ -240,6 +240,23 @@ static void latent_attention_decodes_absorbed(void **state) {
   same(c.flops, 3 * (2 * rows * (matrices + ffn) + heads * 2 * 1088 * pairs) + 2 * rows * head, "flops");
 }
 
+/* gpt-oss: every other layer sees 128 tokens; 64 heads of 64. Prefill: w (w + 1) / 2 + (n - w) w pairs in a window. */
+static void windows_cut_pairs_and_cache(void **state) {
+  (void)state;
+  char words[1200];
+  const char *source = getenv("CCT_SOURCE");
+  const char *form = "model %s/tests/data/models/gpt-oss-like.json weights bf16 layout tp=1 workload %s";
+  snprintf(words, sizeof words, form, source ? source : ".", "decode batch 1 layers 2");
+  struct cct_counts windowed = count(words, NULL);
+  struct cct_counts full = count("model gpt-oss-20b workload decode layout tp=1 batch 1 layers 2", NULL);
+  same(full.flops - windowed.flops, 4.0 * 4096 * (1536 - 128), "decode flops");
+  same(full.hbm_bytes - windowed.hbm_bytes, 2.0 * 8 * 64 * 2 * (1536 - 128), "cache bytes");
+  snprintf(words, sizeof words, form, source ? source : ".", "prefill layers 2 input-len 1000");
+  windowed = count(words, NULL);
+  full = count("model gpt-oss-20b workload prefill layout tp=1 layers 2 input-len 1000", NULL);
+  same(full.flops - windowed.flops, 4.0 * 4096 * (500500 - (128 * 129 / 2 + 872 * 128)), "prefill flops");
+}
+
 static void weights_shrink_with_their_type(void **state) {
   (void)state;
   struct cct_counts fp8 = count("model qwen3-8b workload decode layout tp=1 weights fp8", NULL);
@@ -482,6 +499,7 @@ int main(void) {
       cmocka_unit_test(experts_dispatch_and_combine),
       cmocka_unit_test(expert_flops_follow_the_chosen),
       cmocka_unit_test(latent_attention_decodes_absorbed),
+      cmocka_unit_test(windows_cut_pairs_and_cache),
       cmocka_unit_test(weights_shrink_with_their_type),
       cmocka_unit_test(skew_binds_ranks_apart),
       cmocka_unit_test(every_preset_in_every_layout_is_performable),
