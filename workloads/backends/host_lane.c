@@ -24,7 +24,7 @@ static int is_stopped(struct cct_executor *x) {
  * of the two always sees the other. Both are sequentially consistent, which this needs. */
 int cct_host_wait(struct cct_host_track *track, const cct_host_count *count, int64_t value) {
   enum {
-    n_looks = 2000
+    n_looks = 400
   }; /* before it sleeps: some ten microseconds, in which most waits end */
   struct cct_executor *x = track->x;
   for (int i = 0; i < n_looks && !x->is_crowded; i++) {
