@@ -210,6 +210,8 @@ static enum cct_status add_block(struct cct_series *series, const struct cct_blo
   int sign = strcmp(metric->metric.better, "higher") ? 1 : -1;
   series->units[series->n_units++] = (struct cct_unit){boot, round, sign * log(median)};
   series->n_samples += n;
+  if (!series->n_repetitions)
+    series->n_repetitions = metric->samples[0].n > 0 ? metric->samples[0].n : 1;
   add_label(series, cell->label ? cell->label : "");
   return CCT_OK;
 }

@@ -15,12 +15,13 @@
 struct cct_series {
   struct cct_unit *units; /* owned; value = log of the block's median, negated where higher is better */
   int n_units, n_samples;
-  int outliers;    /* steps beyond 5 scaled MADs of their block's median; kept */
-  double spread;   /* (p90 - p10) / median of a block's steps, the median over blocks */
-  double *drifts;  /* owned: log(last third / first third) of each block, NAN: too few steps */
-  double drift;    /* their mean */
-  int is_drifting; /* its 95 % interval leaves 0 out, and it exceeds 0.5 % */
-  int is_flat;     /* every step of every block has one value */
+  int n_repetitions; /* of a burst of its first block */
+  int outliers;      /* steps beyond 5 scaled MADs of their block's median; kept */
+  double spread;     /* (p90 - p10) / median of a block's steps, the median over blocks */
+  double *drifts;    /* owned: log(last third / first third) of each block, NAN: too few steps */
+  double drift;      /* their mean */
+  int is_drifting;   /* its 95 % interval leaves 0 out, and it exceeds 0.5 % */
+  int is_flat;       /* every step of every block has one value */
   char label[64];
   char refusal[200];          /* "": usable; else why no number of it enters a comparison */
   struct cct_comparison null; /* A/A of its own halves */

@@ -14,6 +14,9 @@
 #include "base/random.h"
 #include "report/pair.h"
 #include "report/report_fixture.h"
+#include "workloads/backends/predict.h"
+#include "workloads/shape/cell.h"
+#include "workloads/steps/workload.h"
 
 #define KEY   "{\"batch\":8,\"layout\":\"tp=8\",\"model\":\"qwen3-8b\",\"workload\":\"decode\"}"
 #define KEY_2 "{\"batch\":16,\"layout\":\"tp=8\",\"model\":\"qwen3-8b\",\"workload\":\"decode\"}"
@@ -193,6 +196,103 @@ static void predicted_is_exact(void **state) {
   assert_string_equal(report.results[0].label, "predicted");
 }
 
+/* ---- where the cost comes from ---- */
+
+static struct cct_profile *profile_of(const char *name) {
+  struct cct_profile *profile = NULL;
+  if (cct_profile_load(name, &profile))
+    fail_msg("profile %s", name);
+  return profile;
+}
+
+/* Blocks of a sim run over the source's decode skeleton, bursts of n repetitions; `arms` as conditions. */
+static void played(const char *const arms[2], const int n[2]) {
+  struct cct_profile *machine = profile_of("b200x8-tdx");
+  struct cct_step step = {0};
+  char key[4200];
+  snprintf(key, sizeof key, "{\"program\":\"%s/examples/decode-skeleton.json\"}", getenv("CCT_SOURCE"));
+  struct cct_json *document;
+  assert_int_equal(cct_json_parse(key, strlen(key), "key", &document), CCT_OK);
+  struct cct_json_at at = cct_json_root(document, "key");
+  struct cct_options cell;
+  assert_int_equal(cct_cell_from_json(&at, &cell), CCT_OK);
+  assert_int_equal(cct_step_build(&cell, &step), CCT_OK);
+  for (int arm = 0; arm < 2; arm++) {
+    int is_emulated = !strncmp(arms[arm], "emulated:", 9);
+    struct cct_profile *emulated = is_emulated ? profile_of(arms[arm] + 9) : NULL;
+    int64_t ns;
+    assert_int_equal(cct_predict(step.job, machine, emulated, is_emulated ? CCT_ALL_BOUNDARIES : 0, NULL, n[arm], &ns),
+                     CCT_OK);
+    const double values[] = {(double)ns / 1e3, (double)ns / 1e3};
+    for (int round = 0; round < 2; round++) {
+      struct cct_block *block = fixture_block(arms[arm], 0, round);
+      struct cct_block_metric *metric = fixture_cell(block, key, "predicted", values, 2, 1);
+      metric->samples[0].n = metric->samples[1].n = n[arm];
+      fixture_fact(block, "sim_machine", CCT_FACT_IDENTITY, "b200x8-tdx");
+      fixture_fact(block, "sim_machine_digest", CCT_FACT_IDENTITY, machine->digest);
+      if (emulated)
+        fixture_fact(block, "emulated_profile_digest", CCT_FACT_CONDITION, emulated->digest);
+      add(block);
+    }
+    cct_profile_free(emulated);
+  }
+  cct_step_free(&step);
+  cct_options_free(&cell);
+  cct_json_free(document);
+  cct_profile_free(machine);
+}
+
+/* What sim alone performed leaves nothing over, however many repetitions its bursts had: hiding differs between them.
+ */
+static void sim_leaves_no_residual(void **state) {
+  (void)state;
+  static const int repetitions[][2] = {{1, 1}, {7, 7}, {76, 32}};
+  const char *const arms[] = {"off", "emulated:b200x8-tdx"};
+  for (size_t i = 0; i < sizeof repetitions / sizeof *repetitions; i++) {
+    played(arms, repetitions[i]);
+    assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+    const struct cct_attribution *a = &report.results[0].attribution;
+    if (!a->is_known)
+      fail_msg("%s", a->why_not);
+    near(a->residual, 0, 0.005);
+    near(a->share[CCT_BOUNDARY_COPIES], 0, 0);
+    tear_down(NULL);
+    set_up(NULL);
+  }
+}
+
+static void a_baseline_has_surcharges_too(void **state) {
+  (void)state;
+  const char *const same[] = {"emulated:b200-tdx", "emulated:b200-tdx"}, *const two[] = {"emulated:b200x8-tdx",
+                                                                                         "emulated:b200-tdx"};
+  static const int once[] = {1, 1};
+  played(two, once); /* 31 us a submission against 12.25 */
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  const struct cct_attribution *a = &report.results[0].attribution;
+  if (!a->is_known)
+    fail_msg("%s", a->why_not);
+  assert_true(a->share[CCT_BOUNDARY_CHANNEL] < -10);
+  near(a->residual, 0, 0.005);
+  tear_down(NULL);
+  set_up(NULL);
+  played(same, once);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  assert_int_equal(report.results[0].attribution.is_known, 0); /* one condition: what differs is noise */
+}
+
+static void another_profile_attributes_nothing(void **state) {
+  (void)state;
+  const char *const arms[] = {"off", "emulated:b200x8-tdx"};
+  static const int once[] = {1, 1};
+  played(arms, once);
+  for (int b = 0; b < runs.n_blocks; b++)
+    for (int f = 0; f < runs.blocks[b]->n_facts; f++)
+      if (!strcmp(runs.blocks[b]->facts[f].name, "sim_machine_digest"))
+        runs.blocks[b]->facts[f].value[0] ^= 1;
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  assert_non_null(strstr(report.results[0].attribution.why_not, "not the one that was played"));
+}
+
 static void one_sample_and_one_block(void **state) {
   (void)state;
   for (int arm = 0; arm < 2; arm++) {
@@ -331,6 +431,9 @@ int main(void) {
       TEST(bad_samples_are_refused_by_name),
       TEST(equal_samples_are_no_certainty),
       TEST(predicted_is_exact),
+      TEST(sim_leaves_no_residual),
+      TEST(a_baseline_has_surcharges_too),
+      TEST(another_profile_attributes_nothing),
       TEST(one_sample_and_one_block),
       TEST(cells_of_one_arm_only),
       TEST(one_condition_twice_is_a_null),
