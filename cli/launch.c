@@ -319,7 +319,7 @@ static enum cct_status judge(const struct listener *listener, int result) {
     return CCT_UNSUPPORTED;
   case 126:
   case 127:
-    return cct_fail(CCT_USAGE, "block %d: its ranks could not be started; is mpirun installed, or --launcher right?",
+    return cct_fail(CCT_STOPPED, "block %d: its ranks could not be started; is mpirun installed, or --launcher right?",
                     listener->launch->block);
   default:
     return cct_fail(CCT_STOPPED, "block %d: ended with %d: a rank or its launcher was killed or crashed",

@@ -107,8 +107,10 @@ static enum cct_status add_boot(struct run *run) {
     }
     if (!*first)
       snprintf(first, sizeof first, "%s", why);
-    cct_note("arm '%s' waits for another boot (--append): %s", agenda->arms[i], why);
   }
+  for (int i = 0; n && i < agenda->n_arms; i++)
+    if (!cct_condition_fits(agenda->backend, cct_agenda_condition(agenda, i), &run->state, why, sizeof why))
+      cct_note("arm '%s' waits for another boot (--append): %s", agenda->arms[i], why);
   return n ? cct_agenda_add_boot(agenda, run->boot_id, arms, n)
            : cct_fail(CCT_USAGE, "no arm can be performed here: %s", first);
 }
@@ -264,6 +266,10 @@ static void announce(const struct run *run) {
   struct cct_text arms = {0};
   if (*run->why_no_cuda)
     cct_note("backend sim, the figures are predicted: %s", run->why_no_cuda);
+  for (char *line = agenda->notes, *next; line && (next = strchr(line, '\n')); line = next + 1) {
+    *next = '\0';
+    cct_note("%s", line);
+  }
   for (int i = 0; i < agenda->n_arms; i++)
     cct_text_add(&arms, "%s%s", i ? ", " : "", agenda->arms[i]);
   cct_note("%d cells, %s: %s; %lld rounds; up to %d ranks in %d processes; backend %s%s%s", agenda->n_cells,
@@ -272,26 +278,30 @@ static void announce(const struct run *run) {
   cct_text_free(&arms);
 }
 
-/* A kept run is one with a run.json: what ended before that leaves nothing. */
-static enum cct_status perform(struct run *run) {
+static enum cct_status conclude(const struct run *run, enum cct_status status) {
   struct tally tally = {0};
+  tally_blocks(run, &tally);
+  if (!status && tally.damaged)
+    status = CCT_FOUND;
+  if (!status && tally.failed)
+    status = cct_fail(CCT_FOUND, "%d cells failed; cctax show %s names them", tally.failed, run->folder.path);
+  if (!status && !tally.done && tally.refused)
+    status = cct_fail(CCT_UNSUPPORTED, "every cell was refused; cctax show %s says why", run->folder.path);
+  enum cct_status printed = print_result(run, &tally, status);
+  return status ? status : printed;
+}
+
+/* What is refused before anything was performed leaves nothing. */
+static enum cct_status perform(struct run *run) {
+  int is_new = !is_given(run, CCT_OPT_RESUME) && !is_given(run, CCT_OPT_APPEND), is_kept = !is_new;
   cct_launch_prepare();
-  enum cct_status status = open_run(run), printed;
-  char path[4096];
-  snprintf(path, sizeof path, "%s/run.json", run->folder.path);
-  int is_kept = *run->folder.path && access(path, F_OK) == 0;
+  enum cct_status status = open_run(run);
   if (!status) {
     announce(run);
     status = perform_blocks(run);
-    tally_blocks(run, &tally);
-    if (!status && tally.damaged)
-      status = CCT_FOUND;
-    if (!status && tally.failed)
-      status = cct_fail(CCT_FOUND, "%d cells failed; cctax show %s names them", tally.failed, run->folder.path);
-    if (!status && !tally.done && tally.refused)
-      status = cct_fail(CCT_UNSUPPORTED, "every cell was refused; cctax show %s says why", run->folder.path);
-    printed = print_result(run, &tally, status);
-    status = status ? status : printed;
+    is_kept = !is_new || run->n_performed || cct_status_exit(status) == cct_status_exit(CCT_STOPPED);
+    if (is_kept)
+      status = conclude(run, status);
   }
   cct_run_folder_close(&run->folder, is_kept);
   return status;

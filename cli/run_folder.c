@@ -100,9 +100,25 @@ enum cct_status cct_run_folder_open(const char *path, struct cct_run_folder *fol
   return status ? status : enter(path, 0, folder_out);
 }
 
+static int has_blocks(const char *path) {
+  DIR *folder = opendir(path);
+  struct dirent *entry;
+  int found = !folder;
+  while (!found && (entry = readdir(folder)))
+    found = is_block_name(entry->d_name);
+  if (folder)
+    closedir(folder);
+  return found;
+}
+
 void cct_run_folder_close(struct cct_run_folder *folder, int is_kept) {
-  if (folder->is_made && !is_kept)
-    rmdir(folder->path);
+  if (*folder->path && !is_kept && !has_blocks(folder->path)) {
+    char file[4096];
+    snprintf(file, sizeof file, "%s/run.json", folder->path);
+    unlink(file);
+    if (folder->is_made)
+      rmdir(folder->path);
+  }
   if (folder->lock >= 0)
     close(folder->lock);
   folder->lock = -1;

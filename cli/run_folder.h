@@ -15,6 +15,7 @@ struct cct_run_folder {
 enum cct_status cct_run_folder_make(const char *path, struct cct_run_folder *folder_out) CCT_CHECKED;
 /* An existing one, which holds run.json, blocks and nothing else. */
 enum cct_status cct_run_folder_open(const char *path, struct cct_run_folder *folder_out) CCT_CHECKED;
+/* Leaves it and unlocks it. A run of which nothing was performed or begun (`is_kept` 0) is taken away again. */
 void cct_run_folder_close(struct cct_run_folder *folder, int is_kept);
 
 #endif

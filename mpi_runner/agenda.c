@@ -22,6 +22,7 @@ void cct_agenda_free(struct cct_agenda *agenda) {
   free(agenda->cells);
   free(agenda->programs);
   free(agenda->ranks);
+  free(agenda->notes);
   free(agenda);
 }
 
@@ -131,12 +132,12 @@ static enum cct_status plan_arms(const struct cct_suite *suite, const struct cct
   const char *conditions = flags->v[CCT_OPT_CONDITION].s, *arms = flags->v[CCT_OPT_ARMS].s;
   enum cct_status status = suite_arms(suite, agenda);
   if (!status && agenda->n_arms && arms)
-    cct_note("--arms %s replaces the suite's arms", arms);
+    cct_text_add(suite->notes, "--arms %s replaces the suite's arms\n", arms);
   if (!status && arms)
     status = flag_arms(arms, agenda);
   if (!status && conditions && (!agenda->n_arms || !strcmp(agenda->factor, "condition"))) {
     if (agenda->n_arms)
-      cct_note("--condition %s replaces the suite's conditions", conditions);
+      cct_text_add(suite->notes, "--condition %s replaces the suite's conditions\n", conditions);
     agenda->n_arms = 0;
     snprintf(agenda->factor, sizeof agenda->factor, "condition");
     status = cct_split(conditions, ',', add_arm, agenda);
@@ -150,6 +151,8 @@ static enum cct_status plan_arms(const struct cct_suite *suite, const struct cct
     status = add_arm(agenda, standard);
   }
   int is_condition = !strcmp(agenda->factor, "condition");
+  if (is_condition)
+    agenda->condition[0] = '\0';
   for (int i = 0; !status && i < agenda->n_arms; i++)
     status = check_condition(is_condition ? agenda->arms[i] : agenda->condition);
   if (!status && !is_condition)
@@ -294,16 +297,19 @@ static enum cct_status plan(const struct cct_options *flags, const struct cct_su
 enum cct_status cct_agenda_plan(const struct cct_options *flags, const char *suite_path, const char *condition,
                                 struct cct_agenda **agenda_out) {
   struct cct_suite suite;
-  enum cct_status status = cct_suite_load(suite_path, &suite);
+  struct cct_text notes = {0};
+  enum cct_status status = cct_suite_load(suite_path, &notes, &suite);
   if (status)
     return status;
   struct cct_agenda *agenda = calloc(1, sizeof *agenda);
   status = agenda ? plan(flags, &suite, condition, agenda) : cct_fail(CCT_NOMEM, "out of memory");
   cct_suite_free(&suite);
   if (status) {
+    cct_text_free(&notes);
     cct_agenda_free(agenda);
     return status;
   }
+  agenda->notes = notes.s;
   *agenda_out = agenda;
   return CCT_OK;
 }

@@ -44,13 +44,14 @@ struct cct_agenda {
   char launcher[256];
   struct cct_boot boots[CCT_MAX_BOOTS];
   int n_boots;
+  char *notes; /* of planning: lines that say which flag replaced what of the suite; NULL: none */
 };
 
 struct cct_block_at { /* a block's place */
   int block, boot, round, arm;
 };
 
-/* From the flags of `cctax run` and a suite file (NULL: none). Flags replace what the suite says, and a note says so.
+/* From the flags of `cctax run` and a suite file (NULL: none). Flags replace what the suite says, and `notes` says so.
  * Backend `auto` must have been resolved. Everything is checked, every cell's program built once; nothing is written.
  */
 enum cct_status cct_agenda_plan(const struct cct_options *flags, const char *suite_path, const char *condition,

@@ -87,9 +87,9 @@ static enum cct_status check_suite(const struct cct_json_at *root) {
   return status;
 }
 
-enum cct_status cct_suite_load(const char *suite_path, struct cct_suite *suite_out) {
+enum cct_status cct_suite_load(const char *suite_path, struct cct_text *notes, struct cct_suite *suite_out) {
   static const char one_cell[] = "{\"schema\":1,\"cells\":[{}]}";
-  struct cct_suite suite = {0};
+  struct cct_suite suite = {.notes = notes};
   enum cct_status status = suite_path ? cct_json_load(suite_path, &suite.document)
                                       : cct_json_parse(one_cell, sizeof one_cell - 1, "flags", &suite.document);
   if (status)
@@ -119,7 +119,8 @@ enum cct_status cct_suite_number(const struct cct_suite *suite, const struct cct
   if (at.value)
     status = cct_json_read_i64(&at, (int64_t)row->min, row->max >= 9e18 ? INT64_MAX : (int64_t)row->max, &value);
   if (!status && at.value && flags->v[id].is_set && flags->v[id].i != value) {
-    cct_note("--%s %lld replaces the suite's %lld", row->name, (long long)flags->v[id].i, (long long)value);
+    cct_text_add(suite->notes, "--%s %lld replaces the suite's %lld\n", row->name, (long long)flags->v[id].i,
+                 (long long)value);
     value = flags->v[id].i;
   }
   if (!status)
@@ -180,10 +181,11 @@ static int is_same(const struct cct_json *a, const struct cct_json *b) {
   return same;
 }
 
-static void note_replacement(enum cct_option_id id, const struct cct_json *was, const struct cct_json *now) {
+static void note_replacement(struct cct_text *notes, enum cct_option_id id, const struct cct_json *was,
+                             const struct cct_json *now) {
   struct cct_text left = {0}, right = {0};
   if (!cct_json_canonical(now, &left) && !cct_json_canonical(was, &right))
-    cct_note("--%s %s replaces the suite's %s", cct_option_table[id].name, left.s, right.s);
+    cct_text_add(notes, "--%s %s replaces the suite's %s\n", cct_option_table[id].name, left.s, right.s);
   cct_text_free(&left);
   cct_text_free(&right);
 }
@@ -244,7 +246,7 @@ static enum cct_status merge(const struct cct_suite *suite, const struct cct_jso
     cct_json_free(list);
     const struct cct_json *was = cct_json_member(merged, cct_option_key((enum cct_option_id)i, key));
     if (was && !is_noted[i] && !is_same(was, now)) {
-      note_replacement((enum cct_option_id)i, was, now);
+      note_replacement(suite->notes, (enum cct_option_id)i, was, now);
       is_noted[i] = 1;
     }
     cct_json_set(merged, key, now);

@@ -9,10 +9,11 @@
 struct cct_suite {
   struct cct_json *document;
   struct cct_json_at root;
+  struct cct_text *notes; /* lines: which flag replaced what; kept back so that an error stays one line */
 };
 
 /* Reads SUITE_PATH, or with NULL makes a suite of one cell that holds nothing; checks its keys and types. */
-enum cct_status cct_suite_load(const char *suite_path, struct cct_suite *suite_out) CCT_CHECKED;
+enum cct_status cct_suite_load(const char *suite_path, struct cct_text *notes, struct cct_suite *suite_out) CCT_CHECKED;
 void cct_suite_free(struct cct_suite *suite);
 
 /* The value of a whole-number setting: the flag where given, else the suite's, else the flag's default. */
