@@ -23,6 +23,8 @@ const char *cct_condition_detected(const char *backend, const struct cct_machine
   int is_tee = strcmp(state->tee, "none") != 0, is_cc = !strcmp(backend, "cuda") && state->cc == 1;
   if (is_cc)
     return is_tee ? "on" : "misconfigured";
+  if (!strcmp(state->tee, "unknown"))
+    return "unknown";
   return is_tee ? "tee" : "off";
 }
 

@@ -16,7 +16,7 @@ struct cct_machine_state {
 };
 void cct_machine_state_read(struct cct_machine_state *state_out);
 
-/* "off", "on", "tee", or "misconfigured". */
+/* "off", "on", "tee", "misconfigured", or "unknown". */
 const char *cct_condition_detected(const char *backend, const struct cct_machine_state *state);
 /* 1 if blocks of `condition` can be performed on this machine in its present state; else 0 and one line of why. */
 int cct_condition_fits(const char *backend, const char *condition, const struct cct_machine_state *state, char *why,

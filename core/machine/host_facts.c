@@ -45,7 +45,8 @@ static const char *find_tee(int is_tdx) {
     return "sev-snp";
   if (cct_machine_exists("/sys/class/misc/arm-cca-guest") || cct_machine_exists("/sys/devices/platform/arm-cca-dev"))
     return "cca";
-  return "none";
+  /* A machine that cannot be looked at is not one without a TEE. */
+  return cct_machine_exists("/proc/cpuinfo") ? "none" : "unknown";
 }
 
 static int topology_load(hwloc_topology_t *topology_out) {

@@ -11,7 +11,7 @@
 struct cct_host_facts {
   char cpu[96];     /* model name */
   char kernel[96];  /* of the guest: "Linux 6.8.0-60-generic" */
-  char tee[16];     /* "none", "tdx", "sev-snp", "cca" */
+  char tee[16];     /* "none", "tdx", "sev-snp", "cca", "unknown" */
   char boot_id[64]; /* of this start of the machine */
   char fixture[96]; /* the replayed folder, or "" */
   int cores;        /* physical ones that this process may use; 0: not known */

@@ -50,6 +50,15 @@ static void an_snp_guest_is_recognised(void **state) {
   assert_string_equal(facts.tee, "sev-snp");
 }
 
+static void what_cannot_be_looked_at_is_unknown(void **state) {
+  (void)state;
+  struct cct_host_facts facts;
+  setenv("CCTAX_MACHINE", "/nonexistent", 1);
+  cct_host_facts_read(&facts);
+  assert_string_equal(facts.tee, "unknown");
+  assert_string_equal(facts.boot_id, "unknown");
+}
+
 static void ranks_sit_near_their_gpus(void **state) {
   (void)state;
   struct cct_binding_facts facts;
@@ -73,6 +82,7 @@ int main(void) {
       cmocka_unit_test(this_machine_is_known),
       cmocka_unit_test(a_tdx_guest_is_recognised),
       cmocka_unit_test(an_snp_guest_is_recognised),
+      cmocka_unit_test(what_cannot_be_looked_at_is_unknown),
       cmocka_unit_test(ranks_sit_near_their_gpus),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
