@@ -3,6 +3,7 @@
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_errno.h>
+#include <gsl/gsl_fit.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -55,6 +56,22 @@ struct cct_interval cct_interval_difference(const double *a, size_t na, const do
                    (nb > 1 ? gsl_stats_variance(b, 1, nb) * (double)(nb - 1) : 0);
   double df = (double)(na + nb - 2);
   return around(difference, sqrt(squares / df * (1 / (double)na + 1 / (double)nb)), df);
+}
+
+struct cct_line cct_fit_line(const double *x, const double *y, const double *weights, size_t n) {
+  double a, b, var_a, cov, var_b, squares;
+  struct cct_line line = {.worst = 0};
+  gsl_fit_wlinear(x, 1, weights, 1, y, 1, n, &a, &b, &var_a, &cov, &var_b, &squares);
+  line.intercept = (struct cct_interval){a, NAN, NAN, NAN, 0};
+  line.slope = (struct cct_interval){b, NAN, NAN, NAN, 0};
+  if (n > 2) {
+    double df = (double)(n - 2), factor = squares / df;
+    line.intercept = around(a, sqrt(var_a * factor), df);
+    line.slope = around(b, sqrt(var_b * factor), df);
+  }
+  for (size_t i = 0; i < n; i++)
+    line.worst = fmax(line.worst, fabs(y[i] - a - b * x[i]) / fabs(y[i]));
+  return line;
 }
 
 enum {

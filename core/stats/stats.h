@@ -25,6 +25,15 @@ struct cct_interval cct_interval_mean(const double *values, size_t n);
 /* mean(b) - mean(a), variance pooled, na + nb - 2 degrees. Both counts > 0. */
 struct cct_interval cct_interval_difference(const double *a, size_t na, const double *b, size_t nb);
 
+struct cct_line { /* y = intercept + slope x */
+  struct cct_interval intercept, slope;
+  double worst; /* the largest |residual| / |y| */
+};
+/* Weighted least squares through n >= 2 points with at least two different x, Student's t, n - 2 degrees; a weight is
+ * the inverse of a variance up to a common factor, which the residuals give. Weights 1/y^2 make it the relative error
+ * that is least. */
+struct cct_line cct_fit_line(const double *x, const double *y, const double *weights, size_t n);
+
 /* The true effect that an experiment with this standard error and degrees of freedom calls different from zero with
  * probability CCT_POWER: se times the noncentrality at which a noncentral t leaves the CCT_LEVEL bounds that often. NAN
  * for df 0. The noncentral t is the normal law averaged over the chi-square law of the variance (Johnson, Kotz and

@@ -88,10 +88,28 @@ static void outliers_and_drift(void **state) {
   assert_true(isnan(cct_drift(falling, 5, scratch)));
 }
 
+/* Against the closed forms of Draper and Smith (1998), chapter 1, for equal weights; and exact on an exact line. */
+static void lines(void **state) {
+  (void)state;
+  const double x[] = {1, 2, 3, 4, 5}, y[] = {2, 4, 5, 4, 5}, same[] = {1, 1, 1, 1, 1};
+  struct cct_line line = cct_fit_line(x, y, same, 5); /* slope 0.6, intercept 2.2, residual squares 2.4 */
+  near(line.slope.estimate, 0.6, 1e-12);
+  near(line.intercept.estimate, 2.2, 1e-12);
+  near(line.slope.se, sqrt(2.4 / 3 / 10), 1e-12);
+  near(line.intercept.se, sqrt(2.4 / 3 * (1.0 / 5 + 9.0 / 10)), 1e-12);
+  near(line.slope.hi - 0.6, 3.182446 * line.slope.se, 1e-5); /* t(0.975, 3) */
+  near(line.worst, 0.8 / 2, 1e-12);
+  const double exact[] = {5, 7, 9, 11, 13}, weights[] = {1, 1e-3, 5, 1e3, 2};
+  line = cct_fit_line(x, exact, weights, 5);
+  near(line.slope.estimate, 2, 1e-9);
+  near(line.intercept.estimate, 3, 1e-9);
+  near(cct_fit_line(x, exact, weights, 2).slope.df, 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(medians),          cmocka_unit_test(mean_interval),      cmocka_unit_test(difference_interval),
-      cmocka_unit_test(smallest_visible), cmocka_unit_test(outliers_and_drift),
+      cmocka_unit_test(medians), cmocka_unit_test(mean_interval),    cmocka_unit_test(difference_interval),
+      cmocka_unit_test(lines),   cmocka_unit_test(smallest_visible), cmocka_unit_test(outliers_and_drift),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
