@@ -13,6 +13,8 @@
   X(doctor, CCT_DOCTOR, "", "what is this machine, and is it fit to be measured?")                                     \
   X(plan, CCT_PLAN, "", "rank layouts by what confidential computing costs them")                                      \
   X(run, CCT_RUN, "[SUITE]", "perform a suite's cells under every arm and record them")                                \
+  X(probe, CCT_PROBE, "", "unit costs of every boundary")                                                              \
+  X(profile, CCT_PROFILE, "OFF_RUN [ON_RUN]", "probe runs -> a profile, one or both columns")                          \
   X(report, CCT_REPORT, "RUN...", "pairs, figures, pages")                                                                \
   X(show, CCT_SHOW, "RUN|PROFILE", "a run or a profile as text")                                                       \
   X(check, CCT_CHECK, "RUN", "is everything in a run what was written")                                                \
