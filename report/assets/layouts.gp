@@ -16,5 +16,5 @@ UP = 0.42
 plot DATA index 2 using (0):1:(0):3:($1 - B):($1 + B) with boxxyerror fc rgb C0 fs solid 0.92 noborder lc rgb C0 title name_of(1), \
   DATA index 2 using (0):1:3:4:($1 - B):($1 + B) with boxxyerror fc rgb C1 fs solid 0.92 noborder lc rgb C1 title name_of(2), \
   DATA index 2 using ($4 > $3 ? $4 : $3):1:6 with labels left offset character 0.8,0 tc rgb MUTED, \
-  DATA index 2 using (NARROW ? NaN : 0):1:5 with labels right offset character -1,0 tc rgb INK, \
-  DATA index 2 using (NARROW ? 0 : NaN):($1 - UP):5 with labels left tc rgb INK
+  DATA index 2 using (0):1:(NARROW ? "" : stringcolumn(5)) with labels right offset character -1,0 tc rgb INK, \
+  DATA index 2 using (0):($1 - UP):(NARROW ? stringcolumn(5) : "") with labels left tc rgb INK

@@ -17,5 +17,5 @@ plot DATA index 2 using ($5 == 0 ? ($2 + $3) / 2 : NaN):1:2:3 with xerrorbars lc
   DATA index 2 using ($5 == 1 ? ($2 + $3) / 2 : NaN):1:2:3 with xerrorbars lc rgb C4 lw 1.8 pt 5 ps 0.6 title name_of(2), \
   DATA index 2 using (HI):1:6 with labels right offset character -0.5,0 tc rgb MUTED, \
   NaN with boxes fc rgb C1 fs transparent solid 0.3 noborder title name_of(3), \
-  DATA index 2 using (NARROW ? NaN : LO):1:4 with labels right offset character -1,0 tc rgb INK, \
-  DATA index 2 using (NARROW ? LO : NaN):($1 - UP):4 with labels left tc rgb INK
+  DATA index 2 using (LO):1:(NARROW ? "" : stringcolumn(4)) with labels right offset character -1,0 tc rgb INK, \
+  DATA index 2 using (LO):($1 - UP):(NARROW ? stringcolumn(4) : "") with labels left tc rgb INK

@@ -18,5 +18,5 @@ UP = 0.42
 plot for [k = 1:6] DATA index 2 using (0):($2 == k ? $1 : NaN):3:4:($1 - B):($1 + B) with boxxyerror fc rgb PARTS[k] fs solid 0.92 noborder lc rgb PARTS[k] title name_of(k), \
   DATA index 3 using 2:1 with points pt 13 ps 1.1 lc rgb INK title name_of(7), \
   DATA index 3 using 4:1:5 with labels left offset character 1.4,0 tc rgb MUTED, \
-  DATA index 3 using (NARROW ? NaN : LO):1:3 with labels right offset character -1,0 tc rgb INK, \
-  DATA index 3 using (NARROW ? LO : NaN):($1 - UP):3 with labels left tc rgb INK
+  DATA index 3 using (LO):1:(NARROW ? "" : stringcolumn(3)) with labels right offset character -1,0 tc rgb INK, \
+  DATA index 3 using (LO):($1 - UP):(NARROW ? stringcolumn(3) : "") with labels left tc rgb INK
