@@ -131,6 +131,7 @@ static void add_experiments(struct cct_json *cells, const char *backend, int np)
                                      "context",
                                      "gdr",
                                      "checkpoint",
+                                     "marker/0",
                                      "marker/1",
                                      NULL};
   static const char *const pair[] = {"peer",

@@ -32,12 +32,14 @@ static int expand_suite(void **state) {
   struct cct_json *document = cct_probe_suite("sim", 2);
   struct cct_options flags;
   struct cct_suite suite;
+  struct cct_text notes = {0};
   (void)state;
   close(mkstemp(path));
-  int failed = cct_json_save(document, path) || cct_options_init(&flags) || cct_suite_load(path, &suite) ||
+  int failed = cct_json_save(document, path) || cct_options_init(&flags) || cct_suite_load(path, &notes, &suite) ||
                cct_suite_cells(&suite, &flags, &cells, &n_cells);
   unlink(path);
   cct_suite_free(&suite);
+  cct_text_free(&notes);
   cct_options_free(&flags);
   cct_json_free(document);
   return failed ? -1 : 0;
