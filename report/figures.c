@@ -102,7 +102,7 @@ static enum cct_status overhead(const struct cct_report *report, struct cct_figu
   cct_figure_next(figure);
   cct_text_add(&figure->data, "# row\tarm\ttime_pct\tlo_pct\thi_pct\tcell\ttext\n");
   cct_text_add(&figure->alt, "Dot plot of the time added, with 95 %% intervals, %s. ", arms);
-  for (int i = 0; i < shown; i++)
+  for (int i = 0, named = -1; i < shown; i++)
     for (int r = 0; r < report->n_results; r++) {
       const struct cct_result *result = &report->results[r];
       if (result->cell != rows[i].cell || result->verdict == CCT_VERDICT_REFUSED)
@@ -117,8 +117,9 @@ static enum cct_status overhead(const struct cct_report *report, struct cct_figu
       hi = fmax(hi, high);
       labels = cct_text_width(title, 46) > labels ? cct_text_width(title, 46) : labels;
       cct_text_add(&figure->data, "%d\t%d\t%.6g\t%.6g\t%.6g\t", i, result->arm, pct, low, high);
-      cct_figure_field(figure, title, 46, "\t");
-      cct_figure_field(figure, cct_percent_text(pct, (high - low) / 2, text), 20, "\n");
+      cct_figure_field(figure, named < i ? title : "", 46, "\t"); /* once a row; its points' values only where one is */
+      cct_figure_field(figure, report->n_arms == 2 ? cct_percent_text(pct, (high - low) / 2, text) : "", 20, "\n");
+      named = i;
       if (i < 5)
         cct_text_add(&figure->alt, "%s: %s. ", title, cct_effect_text(c, effect));
     }

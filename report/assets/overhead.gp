@@ -13,6 +13,6 @@ if (ARMS > 1) { set key bottom right Left reverse } else { set key off }
 UP = 0.38
 SHIFT(a) = (a - (ARMS + 1) / 2.0) * 0.22
 plot for [a = 1:ARMS] DATA index 2 using ($2 == a ? $3 : NaN):($1 + SHIFT(a)):4:5 with xerrorbars lc rgb colour(a) lw 1.6 pt 7 ps 0.7 title (ARMS > 1 ? name_of(a) : ""), \
-  DATA index 2 using ($5):1:($2 == 1 && ARMS == 1 ? stringcolumn(7) : "") with labels left offset character 0.8,0 tc rgb MUTED, \
-  DATA index 2 using (LO):1:($2 == 1 && !NARROW ? stringcolumn(6) : "") with labels right offset character -1,0 tc rgb INK, \
-  DATA index 2 using (LO):($1 - UP):($2 == 1 && NARROW ? stringcolumn(6) : "") with labels left tc rgb INK
+  DATA index 2 using 5:1:7 with labels left offset character 0.8,0 tc rgb MUTED, \
+  DATA index 2 using (LO):1:(NARROW ? "" : stringcolumn(6)) with labels right offset character -1,0 tc rgb INK, \
+  DATA index 2 using (LO):($1 - UP):(NARROW ? stringcolumn(6) : "") with labels left tc rgb INK
