@@ -386,10 +386,16 @@ enum cct_status cct_world_mpi_open(int *argc, char ***argv, struct cct_world **w
     return cct_fail(CCT_STOPPED, "MPI does not start with thread support");
   MPI_Comm comm; /* our own, so that no library that uses MPI too meets our messages */
   enum cct_status status = check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
-  return status ? status : world_new(comm, &mpi_ops, world_out);
+  if (!status)
+    status = world_new(comm, &mpi_ops, world_out);
+  if (status)
+    MPI_Finalize();
+  return status;
 }
 
 void cct_world_mpi_close(struct cct_world *world) {
+  if (!world)
+    return;
   free_sums();
   world_release(world);
   MPI_Finalize();

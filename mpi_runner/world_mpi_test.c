@@ -134,11 +134,17 @@ static void a_world_splits(void **state) {
   assert_int_equal(world->ops->barrier(world), CCT_OK);
 }
 
+static void nothing_is_closed(void **state) {
+  (void)state;
+  cct_world_mpi_close(NULL); /* must not end MPI under the world that is open */
+  assert_int_equal(world->ops->barrier(world), CCT_OK);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_are_gathered),  cmocka_unit_test(lengths_may_differ),
       cmocka_unit_test(sums_are_the_callers), cmocka_unit_test(messages_arrive),
-      cmocka_unit_test(a_world_splits),
+      cmocka_unit_test(a_world_splits),       cmocka_unit_test(nothing_is_closed),
   };
   if (cct_world_mpi_open(&argc, &argv, &world))
     return 1;
