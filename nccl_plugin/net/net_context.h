@@ -37,7 +37,7 @@ struct cct_net_peer {
   struct cct_net_peer *next;
 };
 
-struct cct_net_call; /* a connect under way (net_meet.c) */
+struct cct_net_call; /* a connect under way (net_call.c) */
 
 struct cct_net_context {
   struct cct_net_runtime *runtime;

@@ -296,18 +296,21 @@ static int survivor_sends(struct play *play) {
   PLAY_CHECK(play_meet(play, 1, &send, NULL) == CCT_NCCL_SUCCESS);
   int64_t start = play_now_ns();
   int is_continued = 0;
+  int64_t continued = start;
   for (int i = 0; i < 20 && !result; i++) {
     for (request = NULL; !request && !result;)
       result = play->net->isend(send, data, n, 0, NULL, NULL, &request);
     for (done = 0; !done && !result && play_now_ns() - start < 60000000000;) {
       result = play->net->test(request, &done, &got);
-      if (getenv("PLAY_RESUMES") && !is_continued && play_now_ns() - start > 700000000)
+      if (getenv("PLAY_RESUMES") && play_now_ns() - continued > 700000000) { /* again and again: it may stop late */
+        continued = play_now_ns();
         is_continued = kill(play->other, SIGCONT) == 0;
+      }
     }
   }
   int ended_ms = (int)((play_now_ns() - start) / 1000000);
   if (getenv("PLAY_RESUMES"))
-    PLAY_CHECK(result == CCT_NCCL_SUCCESS && is_continued);
+    PLAY_CHECK(result == CCT_NCCL_SUCCESS && done && is_continued);
   else {
     PLAY_CHECK(result == CCT_NCCL_REMOTE_ERROR && ended_ms < 30000);
     PLAY_CHECK(play->net->isend(send, data, n, 0, NULL, NULL, &request) == CCT_NCCL_REMOTE_ERROR); /* it stays one */
