@@ -166,7 +166,12 @@ static void every_flipped_byte_is_noticed(void **state) {
   assert_true(result.is_sound);
   assert_int_equal(cct_read_file(path, 1 << 26, &text, &length), CCT_OK);
   int n_named = 0, n_structure = 0, n_none = 0;
-  for (uint64_t i = 0; i < 1000; i++) {
+#ifdef __SANITIZE_ADDRESS__
+  const uint64_t n_flips = 100; /* a child process each, and those are slow here */
+#else
+  const uint64_t n_flips = 1000;
+#endif
+  for (uint64_t i = 0; i < n_flips; i++) {
     off_t at = (off_t)cct_random_below(11, 2 * i, (int64_t)length);
     unsigned char mask = (unsigned char)(1 + cct_random_below(11, 2 * i + 1, 255));
     flip(path, at, mask);
@@ -178,9 +183,9 @@ static void every_flipped_byte_is_noticed(void **state) {
     n_none += result.n_bad < 0;
     flip(path, at, mask);
   }
-  print_message("of 1000 flipped bytes: %d name cells, %d affect none, %d keep the file from opening\n", n_named,
-                n_structure, n_none);
-  assert_true(n_named > 100 && n_structure > 10);
+  print_message("of %d flipped bytes: %d name cells, %d affect none, %d keep the file from opening\n", (int)n_flips,
+                n_named, n_structure, n_none);
+  assert_true(n_named > 20 && n_structure > 10);
   for (int cell = 0; cell < N_CELLS; cell++) {
     off_t at = find_row(text, length, cell, 100 + cell);
     flip(path, at + 20, 4);
