@@ -11,6 +11,13 @@
 #include "report/figure_parts.h"
 #include "report/verdict.h"
 
+const char *cct_interval_note(const struct cct_report *report) {
+  for (int r = 0; r < report->n_results; r++)
+    if (report->results[r].comparison.se > 1e-12)
+      return "ratio of medians, 95 % interval";
+  return "ratio of medians, no noise and no interval";
+}
+
 const char *cct_report_label(const struct cct_report *report) {
   for (int r = 1; r < report->n_results; r++)
     if (strcmp(report->results[r].label, report->results[0].label))
@@ -97,7 +104,7 @@ static enum cct_status overhead(const struct cct_report *report, struct cct_figu
   cct_arms_text(report, arms, sizeof arms);
   struct cct_figure *figure = cct_figures_add(figures, "overhead", "What does each cell lose?", cct_asset_overhead_gp);
   cct_figure_title(figure, shown < n ? "Time added, the costliest cells" : "Time added, by cell", arms,
-                   "ratio of medians, 95 % interval", cct_report_label(report));
+                   cct_interval_note(report), cct_report_label(report));
   cct_figure_arms(report, figure);
   cct_figure_next(figure);
   cct_text_add(&figure->data, "# row\tarm\ttime_pct\tlo_pct\thi_pct\tcell\ttext\n");

@@ -19,6 +19,8 @@ enum cct_status cct_figures_make(const struct cct_report *report, struct cct_fig
 void cct_figures_free(struct cct_figures *figures);
 const struct cct_figure *cct_figures_find(const struct cct_figures *figures, const char *name); /* NULL: left out */
 
+/* How the values of a figure were got, in one line. */
+const char *cct_interval_note(const struct cct_report *report);
 /* The label that holds for every result, "mixed labels" where they differ. */
 const char *cct_report_label(const struct cct_report *report);
 

@@ -20,6 +20,13 @@ static const struct cct_result *first_result(const struct cct_report *report, in
   return NULL;
 }
 
+static const char *const part_names[] = {"channel", "copies", "NVLink", "capability", "CPU", "interaction", "seen"};
+
+struct span { /* of a figure's axis, and its longest label */
+  double lo, hi;
+  int labels;
+};
+
 /* The stacked segments of one bar: what adds goes right of 0, what takes away goes left. */
 static void put_bar(struct cct_figure *figure, int row, const struct cct_attribution *a, double *lo, double *hi) {
   double right = 0, left = 0;
@@ -33,73 +40,99 @@ static void put_bar(struct cct_figure *figure, int row, const struct cct_attribu
   *hi = fmax(*hi, right);
 }
 
-enum cct_status cct_figure_shares(const struct cct_report *report, struct cct_figures *figures) {
-  static const char *const names[] = {"channel", "copies", "NVLink", "capability", "CPU", "interaction"};
-  struct cct_ranked *rows;
-  int n = cct_rank_cells(report, &rows), shown = 0, labels = 0, known = 0;
-  double lo = 0, hi = 0;
-  if (!rows)
-    return cct_fail(CCT_NOMEM, "out of memory: the shares' figure");
-  for (int i = 0; i < n; i++)
-    if (first_result(report, rows[i].cell))
-      rows[known++] = rows[i];
-  if (!known) {
-    free(rows);
-    return CCT_OK;
-  }
-  char arms[256], text[40];
-  cct_arms_text(report, arms, sizeof arms);
-  shown = known < CCT_FIGURE_ROWS ? known : CCT_FIGURE_ROWS;
-  struct cct_figure *figure = cct_figures_add(figures, "shares", "Where does it come from?", cct_asset_shares_gp);
-  cct_figure_title(figure, "Share of each boundary", arms, "each switched on alone in sim", cct_report_label(report));
-  cct_figure_next(figure);
-  for (int k = 0; k < 6; k++)
-    cct_text_add(&figure->data, "%d\t%s\n", k + 1, names[k]);
-  cct_text_add(&figure->data, "7\tseen\n");
-  cct_figure_next(figure);
-  cct_text_add(&figure->data, "# row\tpart\tfrom_pct\tto_pct\n");
-  for (int i = 0; i < shown; i++)
-    put_bar(figure, i, &first_result(report, rows[i].cell)->attribution, &lo, &hi);
+/* The bars' ends, what was seen and the residual: dataset 3. */
+static void put_seen(const struct cct_report *report, struct cct_figure *figure, const struct cct_ranked *rows,
+                     int shown, struct span *span) {
+  char text[40];
   cct_figure_next(figure);
   cct_text_add(&figure->data, "# row\tseen_pct\tcell\tend_of_bar_pct\tresidual\n");
-  cct_text_add(&figure->alt, "Stacked bars of the time added by boundary. ");
   for (int i = 0; i < shown; i++) {
     const struct cct_result *result = first_result(report, rows[i].cell);
     const struct cct_attribution *a = &result->attribution;
     const char *title = report->cells[result->cell].title;
-    double seen = cct_time_overhead_pct(result->comparison.effect), end = 0;
+    double seen = cct_time_overhead_pct(result->comparison.effect), end = fmax(a->interaction, 0);
     int largest = 0;
     for (int k = 0; k < CCT_BOUNDARY_COUNT; k++) {
       end += fmax(a->share[k], 0);
       largest = a->share[k] > a->share[largest] ? k : largest;
     }
-    end = fmax(fmax(end + fmax(a->interaction, 0), seen), 0);
-    hi = fmax(hi, end);
-    lo = fmin(lo, seen);
-    labels = cct_text_width(title, 46) > labels ? cct_text_width(title, 46) : labels;
-    snprintf(text, sizeof text, "%+.1f, residual %+.1f", seen, a->residual);
+    end = fmax(fmax(end, seen), 0);
+    span->hi = fmax(span->hi, end);
+    span->lo = fmin(span->lo, seen);
+    span->labels = cct_text_width(title, 46) > span->labels ? cct_text_width(title, 46) : span->labels;
+    snprintf(text, sizeof text, "%+.1f, residual %+.1f", seen + 0.0, fabs(a->residual) < 0.05 ? 0.0 : a->residual);
     cct_text_add(&figure->data, "%d\t%.6g\t", i, seen);
     cct_figure_field(figure, title, 46, "\t");
     cct_text_add(&figure->data, "%.6g\t%s\n", end, text);
     if (i < 5)
-      cct_text_add(&figure->alt, "%s: %+.1f %%, most from %s (%+.1f), residual %+.1f. ", title, seen, names[largest],
-                   a->share[largest], a->residual);
+      cct_text_add(&figure->alt, "%s: %+.1f %%, most from %s (%+.1f), residual %+.1f. ", title, seen,
+                   part_names[largest], a->share[largest], a->residual);
   }
-  double range = hi - lo > 1e-3 ? hi - lo : 1;
-  cct_text_add(&figure->numbers, "ROWS = %d; LABELS = %d; LO = %.6g; HI = %.6g", shown, labels,
-               lo < 0 ? lo - 0.04 * range : 0, hi + 0.34 * range);
+}
+
+static void add_shares(const struct cct_report *report, struct cct_figures *figures, const struct cct_ranked *rows,
+                       int n, const char *workload, int number) {
+  struct span span = {0};
+  char arms[256], name[48];
+  int shown = n < CCT_FIGURE_ROWS ? n : CCT_FIGURE_ROWS;
+  cct_arms_text(report, arms, sizeof arms);
+  snprintf(name, sizeof name, "shares_%d", number);
+  struct cct_figure *figure = cct_figures_add(figures, name, "", cct_asset_shares_gp);
+  snprintf(figure->heading, sizeof figure->heading, "Where does the cost of %.40s come from?", workload);
+  cct_figure_title(figure, "Share of each boundary", arms, "each switched on alone in sim", cct_report_label(report));
+  cct_figure_next(figure);
+  for (int k = 0; k < 7; k++)
+    cct_text_add(&figure->data, "%d\t%s\n", k + 1, part_names[k]);
+  cct_figure_next(figure);
+  cct_text_add(&figure->data, "# row\tpart\tfrom_pct\tto_pct\n");
+  for (int i = 0; i < shown; i++)
+    put_bar(figure, i, &first_result(report, rows[i].cell)->attribution, &span.lo, &span.hi);
+  cct_text_add(&figure->alt, "Stacked bars of the time added by boundary. ");
+  put_seen(report, figure, rows, shown, &span);
+  double range = span.hi - span.lo > 1e-3 ? span.hi - span.lo : 1;
+  cct_text_add(&figure->numbers, "ROWS = %d; LABELS = %d; LO = %.6g; HI = %.6g", shown, span.labels,
+               span.lo < 0 ? span.lo - 0.04 * range : 0, span.hi + 0.34 * range);
   cct_text_add(&figure->caption,
-               "A bar's end is what sim says with all boundaries on; the diamond is what was seen; the residual "
-               "is their difference. Interaction is what boundaries cost only together (right of 0), or hide "
-               "from each other (left of 0). ");
-  if (shown < known)
-    cct_text_add(&figure->caption, "%d further cells are in report.csv. ", known - shown);
+               "What lies right of 0 less what lies left is what sim says with all boundaries on; the diamond is "
+               "what was seen; the residual is their difference. Interaction is what boundaries cost only "
+               "together (right of 0), or hide from each other (left of 0). ");
+  if (shown < n)
+    cct_text_add(&figure->caption, "%d further cells are in report.csv. ", n - shown);
   figure->width = 860;
   figure->height = 108 + 60 + shown * 28;
   figure->narrow_width = 380;
   figure->narrow_height = 170 + 60 + shown * 48;
+}
+
+/* One figure a workload: beside a prefill of several times 100 per cent, a decode step's few would not show. */
+enum cct_status cct_figure_shares(const struct cct_report *report, struct cct_figures *figures) {
+  enum {
+    MOST = 4
+  };
+  struct cct_ranked *rows, *some = NULL;
+  const char *done[MOST];
+  int n = cct_rank_cells(report, &rows), n_done = 0;
+  if (rows)
+    some = calloc((size_t)n + 1, sizeof *some);
+  for (int i = 0; some && i < n && n_done < MOST; i++) {
+    const char *workload = report->cells[rows[i].cell].workload;
+    int k = 0, count = 0;
+    while (workload && k < n_done && strcmp(done[k], workload))
+      k++;
+    if (!workload || k < n_done || !first_result(report, rows[i].cell))
+      continue;
+    for (int j = i; j < n; j++) {
+      const char *other = report->cells[rows[j].cell].workload;
+      if (other && !strcmp(other, workload) && first_result(report, rows[j].cell))
+        some[count++] = rows[j];
+    }
+    done[n_done++] = workload;
+    add_shares(report, figures, some, count, workload, n_done);
+  }
+  int is_failed = !rows || !some;
   free(rows);
-  return CCT_OK;
+  free(some);
+  return is_failed ? cct_fail(CCT_NOMEM, "out of memory: the shares' figure") : CCT_OK;
 }
 
 /* ---- layouts ---- */

@@ -257,7 +257,7 @@ static void add_sweep(const struct cct_report *report, struct cct_figures *figur
   cct_arms_text(report, arms, sizeof arms);
   struct cct_figure *figure = cct_figures_add(figures, name, "", cct_asset_sweep_gp);
   snprintf(figure->heading, sizeof figure->heading, "How does the cost change with %s?", axis);
-  cct_figure_title(figure, title, arms, "ratio of medians, 95 % interval", cct_report_label(report));
+  cct_figure_title(figure, title, arms, cct_interval_note(report), cct_report_label(report));
   put_series_names(figure, sweep, shown);
   cct_figure_next(figure);
   cct_figure_field(figure, axis, 40, "\n");

@@ -63,7 +63,7 @@ static void verdict(const struct cct_report *report, struct cct_text *html) {
       continue;
     double half = c->df > 0 ? (cct_time_overhead_pct(c->hi) - cct_time_overhead_pct(c->lo)) / 2 : NAN;
     cct_text_add(html, "<div><b>%s</b><span>time, ", cct_percent_text(cct_time_overhead_pct(c->effect), half, percent));
-    if (c->df > 0)
+    if (c->df > 0 && c->se > 1e-12)
       cct_text_add(html, "95 %% interval %s to %s, ", cct_percent_text(cct_time_overhead_pct(c->lo), half, lo),
                    cct_percent_text(cct_time_overhead_pct(c->hi), half, hi));
     cct_html_text(html, report->arms[arm]);

@@ -23,40 +23,53 @@ static void value_cell(struct cct_text *html, const struct cct_report_cell *cell
                 cct_value_text(exp(strcmp(cell->metric.better, "higher") ? centre : -centre), cell->metric.unit, text));
 }
 
-void cct_page_numbers(const struct cct_report *report, struct cct_text *html) {
-  cct_text_add(
-      html,
-      "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">The same rows are in <a "
-      "href=\"report.csv\">report.csv</a> and <a href=\"report.json\">report.json</a>. ~ means: not told "
-      "apart at 95 %%.</p>\n<details%s><summary>%d comparison%s</summary>\n<div class=\"scroll\" tabindex=\"0\">"
-      "<table>\n<tr><th>cell</th><th class=\"text\">arm</th><th>baseline</th><th>median</th><th>time</th>"
-      "<th>throughput</th><th>smallest visible</th><th>verdict</th><th class=\"text\">label</th><th "
-      "class=\"text\">remark</th></tr>\n",
-      report->n_results <= CCT_FIGURE_ROWS ? " open" : "", report->n_results, report->n_results == 1 ? "" : "s");
-  for (int r = 0; r < report->n_results; r++) {
-    const struct cct_result *result = &report->results[r];
-    const struct cct_report_cell *cell = &report->cells[result->cell];
-    const struct cct_comparison *c = &result->comparison;
-    char effect[96], loss[32] = "-", visible[32] = "-";
-    if (isfinite(c->effect))
-      cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, loss);
-    if (isfinite(result->smallest_visible))
-      snprintf(visible, sizeof visible, "%.2g %%", cct_time_overhead_pct(result->smallest_visible));
-    cct_text_add(html, "<tr>");
-    cct_page_cell(html, "", cell->title);
+static int has_remarks(const struct cct_report *report) {
+  for (int r = 0; r < report->n_results; r++)
+    if (*report->results[r].reason)
+      return 1;
+  return 0;
+}
+
+static void number_row(const struct cct_report *report, const struct cct_result *result, int with_arm, int with_remark,
+                       struct cct_text *html) {
+  const struct cct_report_cell *cell = &report->cells[result->cell];
+  const struct cct_comparison *c = &result->comparison;
+  const char *verdict = cct_verdict_name(result->verdict);
+  char effect[96], loss[32] = "-", visible[32] = "-";
+  if (isfinite(c->effect))
+    cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, loss);
+  if (result->smallest_visible > 1e-12)
+    snprintf(visible, sizeof visible, "%.2g %%", cct_time_overhead_pct(result->smallest_visible));
+  cct_text_add(html, "<tr>");
+  cct_page_cell(html, "", cell->title);
+  if (with_arm)
     cct_page_cell(html, " class=\"text\"", report->arms[result->arm]);
-    value_cell(html, cell, c->centre[0]);
-    value_cell(html, cell, c->centre[1]);
-    cct_page_cell(html, "", cct_effect_text(c, effect));
-    cct_page_cell(html, "", loss);
-    cct_page_cell(html, "", visible);
-    cct_text_add(html, "<td class=\"%s\">%s</td>",
-                 result->verdict == CCT_VERDICT_SAME ? "same" : cct_verdict_name(result->verdict),
-                 cct_verdict_name(result->verdict));
-    cct_page_cell(html, " class=\"text\"", result->label);
+  value_cell(html, cell, c->centre[0]);
+  value_cell(html, cell, c->centre[1]);
+  cct_page_cell(html, "", cct_effect_text(c, effect));
+  cct_page_cell(html, "", loss);
+  cct_page_cell(html, "", visible);
+  cct_text_add(html, "<td class=\"%s\">%s</td>", result->verdict == CCT_VERDICT_SAME ? "same" : verdict, verdict);
+  cct_page_cell(html, " class=\"text\"", result->label);
+  if (with_remark)
     cct_page_cell(html, " class=\"wrap\"", result->reason);
-    cct_text_add(html, "</tr>\n");
-  }
+  cct_text_add(html, "</tr>\n");
+}
+
+void cct_page_numbers(const struct cct_report *report, struct cct_text *html) {
+  int with_arm = report->n_arms > 2, with_remark = has_remarks(report);
+  cct_text_add(html,
+               "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">The same rows are in <a "
+               "href=\"report.csv\">report.csv</a> and <a href=\"report.json\">report.json</a>. ~ means: not told "
+               "apart at 95 %%. Time: added over the baseline, with its 95 %% interval.</p>\n<details%s><summary>%d "
+               "comparison%s</summary>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>cell</th>%s<th>baseline"
+               "</th><th>median</th><th>time</th><th>throughput</th><th>smallest visible</th><th>verdict</th><th "
+               "class=\"text\">label</th>%s</tr>\n",
+               report->n_results <= CCT_FIGURE_ROWS ? " open" : "", report->n_results,
+               report->n_results == 1 ? "" : "s", with_arm ? "<th class=\"text\">arm</th>" : "",
+               with_remark ? "<th class=\"text\">remark</th>" : "");
+  for (int r = 0; r < report->n_results; r++)
+    number_row(report, &report->results[r], with_arm, with_remark, html);
   cct_text_add(html, "</table></div></details>\n</section>\n");
 }
 
@@ -177,6 +190,8 @@ static void fact_text(const struct cct_report *report, int arm, const char *name
   }
   if (!first)
     snprintf(out, size, "-");
+  else if (distinct == 1 && strlen(first) == 64 && strspn(first, "0123456789abcdef") == 64)
+    snprintf(out, size, "%.16s\u2026", first); /* a digest: whoever compares looks at its head */
   else if (distinct == 1)
     snprintf(out, size, "%s", *first ? first : "(empty)");
   else if (numbers)

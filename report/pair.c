@@ -258,14 +258,15 @@ static int same_text(const char *a, const char *b) {
   return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Whether cells of one workload differ in this parameter: only then it says something in their titles. */
-static int varies(const struct cct_report *report, const char *key, const char *workload) {
+/* Whether cells of one workload differ in this parameter: only then it says something in their titles. Cells without it
+ * (dispatch, in a layout without experts) count only with `is_strict`. */
+static int varies(const struct cct_report *report, const char *key, const char *workload, int is_strict) {
   struct cct_text first = {0}, other = {0};
   int found = 0, seen = 0;
   for (int c = 0; c < report->n_cells && !found; c++) {
-    if (!same_text(report->cells[c].workload, workload))
-      continue;
     const struct cct_json *value = cct_json_member(report->cells[c].parameters, key);
+    if (!same_text(report->cells[c].workload, workload) || (!value && !is_strict))
+      continue;
     struct cct_text *text = seen ? &other : &first;
     text->length = 0;
     if (!value || cct_json_canonical(value, text) != CCT_OK)
@@ -328,7 +329,24 @@ static void add_leading(struct cct_report_cell *cell) {
   }
 }
 
-static void make_titles(struct cct_report *report) {
+static int by_title(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int titles_are_distinct(const struct cct_report *report) {
+  const char **titles = malloc((size_t)report->n_cells * sizeof *titles);
+  int is_distinct = 1;
+  for (int c = 0; titles && c < report->n_cells; c++)
+    titles[c] = report->cells[c].title;
+  if (titles)
+    qsort(titles, (size_t)report->n_cells, sizeof *titles, by_title);
+  for (int c = 1; titles && c < report->n_cells && is_distinct; c++)
+    is_distinct = strcmp(titles[c - 1], titles[c]) != 0;
+  free(titles);
+  return is_distinct;
+}
+
+static void write_titles(struct cct_report *report, int is_strict) {
   char keys[MAX_KEYS][40];
   int n_keys = list_keys(report, keys), shown[MAX_KEYS];
   for (int c = 0; c < report->n_cells; c++) {
@@ -336,7 +354,8 @@ static void make_titles(struct cct_report *report) {
     /* Cells come in runs of one workload; what varies within it is looked up once a run. */
     if (c == 0 || !same_text(report->cells[c - 1].workload, cell->workload))
       for (int k = 0; k < n_keys; k++)
-        shown[k] = varies(report, keys[k], cell->workload);
+        shown[k] = varies(report, keys[k], cell->workload, is_strict);
+    *cell->title = '\0';
     add_leading(cell);
     for (int k = 0; k < n_keys; k++) {
       const struct cct_json *value = shown[k] ? cct_json_member(cell->parameters, keys[k]) : NULL;
@@ -350,6 +369,12 @@ static void make_titles(struct cct_report *report) {
       snprintf(cell->title + length, sizeof cell->title - length, ", %s", cell->metric.name);
     }
   }
+}
+
+static void make_titles(struct cct_report *report) {
+  write_titles(report, 0);
+  if (!titles_are_distinct(report))
+    write_titles(report, 1);
 }
 
 enum cct_status cct_pair_cells(const struct cct_runs *runs, struct cct_report *report) {

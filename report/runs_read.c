@@ -76,7 +76,8 @@ static enum cct_status read_question(const char *directory, char **question_out)
   enum cct_status status = cct_json_load(path, &document);
   if (status)
     return status;
-  const struct cct_json *question = cct_json_member(document, "question");
+  const struct cct_json *agenda = cct_json_member(document, "agenda");
+  const struct cct_json *question = agenda ? cct_json_member(agenda, "question") : NULL;
   const char *text = question ? cct_json_string(question) : NULL;
   if (text && *text && !(*question_out = strdup(text)))
     status = cct_fail(CCT_NOMEM, "%s: out of memory", path);

@@ -54,7 +54,7 @@ char *cct_effect_text(const struct cct_comparison *c, char out[96]) {
     return strcpy(out, "refused");
   double half = c->df > 0 ? (cct_time_overhead_pct(c->hi) - cct_time_overhead_pct(c->lo)) / 2 : NAN;
   cct_percent_text(cct_time_overhead_pct(c->effect), half, middle);
-  if (!(c->df > 0)) {
+  if (!(c->df > 0) || !(c->se > 1e-12)) { /* nothing known of the spread, or none: sim */
     snprintf(out, 96, "%s", middle);
     return out;
   }
@@ -236,7 +236,8 @@ static void where_from(const struct cct_report *report, struct cct_text *text) {
       n == 1 ? "" : "s");
   for (int k = 0; k < CCT_BOUNDARY_COUNT; k++)
     cct_text_add(text, " %s %+.1f,", boundary_words((enum cct_boundary)k), share[k]);
-  cct_text_add(text, " interaction %+.1f; what sim leaves unexplained is %.1f points in size.", interaction, residual);
+  cct_text_add(text, " interaction %+.1f; what sim leaves unexplained is %.1f points in size, in the mean.",
+               interaction, residual);
 }
 
 static const char *remedy(enum cct_boundary boundary) {
