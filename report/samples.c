@@ -16,7 +16,7 @@ static int by_index(const void *left, const void *right) {
 }
 
 /* What makes a sample unusable, NULL if nothing does. Samples come in the order of their indices. */
-static const char *fault(const struct cct_sample *s, int64_t *last_start) {
+static const char *fault(const struct cct_sample *s, int n_ranks, int64_t *last_start) {
   if (isnan(s->value))
     return "is not a number";
   if (isinf(s->value))
@@ -25,7 +25,7 @@ static const char *fault(const struct cct_sample *s, int64_t *last_start) {
     return "is negative: the clock went back";
   if (s->value == 0)
     return "is zero: below what the clock can tell";
-  if (s->rank < 0 || s->rank >= MAX_RANK)
+  if (s->rank < 0 || s->rank >= n_ranks)
     return "has an impossible rank";
   if (s->start_ns < last_start[s->rank])
     return "started before the one before it: the clock went back";
@@ -36,7 +36,11 @@ static const char *fault(const struct cct_sample *s, int64_t *last_start) {
 int cct_reduce_samples(const struct cct_block_metric *metric, double *steps_out, char *refusal, size_t refusal_size) {
   int n = metric->n_samples, steps = 0, is_lower = strcmp(metric->metric.better, "higher") != 0;
   struct cct_sample *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
-  int64_t *last_start = malloc(MAX_RANK * sizeof *last_start);
+  int n_ranks = 0;
+  for (int i = 0; i < n; i++)
+    if (metric->samples[i].rank >= n_ranks && metric->samples[i].rank < MAX_RANK)
+      n_ranks = metric->samples[i].rank + 1;
+  int64_t *last_start = malloc(((size_t)n_ranks + 1) * sizeof *last_start);
   if (!sorted || !last_start) {
     snprintf(refusal, refusal_size, "out of memory");
     goto out;
@@ -47,12 +51,11 @@ int cct_reduce_samples(const struct cct_block_metric *metric, double *steps_out,
     is_sorted = sorted[i - 1].index <= sorted[i].index;
   if (!is_sorted)
     qsort(sorted, (size_t)n, sizeof *sorted, by_index);
-  for (int i = 0; i < n; i++)
-    if (sorted[i].rank >= 0 && sorted[i].rank < MAX_RANK)
-      last_start[sorted[i].rank] = INT64_MIN;
+  for (int r = 0; r < n_ranks; r++)
+    last_start[r] = INT64_MIN;
   for (int i = 0; i < n; i++) {
     const struct cct_sample *s = &sorted[i];
-    const char *why = fault(s, last_start);
+    const char *why = fault(s, n_ranks, last_start);
     if (why) {
       snprintf(refusal, refusal_size, "sample %d of rank %d %s", s->index, s->rank, why);
       steps = 0;
