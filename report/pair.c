@@ -166,7 +166,7 @@ static void add_label(struct cct_series *series, const char *label) {
 
 struct work { /* memory that every series shares */
   double *steps, *scratch;
-  size_t capacity;
+  size_t capacity, n_blocks;
 };
 
 /* Folds one block's samples into a series; spread and drift are settled in finish_series. */
@@ -190,13 +190,12 @@ static enum cct_status add_block(struct cct_series *series, const struct cct_blo
     refuse(series, block, why);
     return CCT_OK;
   }
-  struct cct_unit *units = realloc(series->units, (size_t)(series->n_units + 1) * sizeof *units);
-  if (units)
-    series->units = units;
-  double *drifts = units ? realloc(series->drifts, (size_t)(series->n_units + 1) * sizeof *drifts) : NULL;
-  if (!drifts)
-    return cct_fail(CCT_NOMEM, "out of memory: %d blocks", series->n_units);
-  series->drifts = drifts;
+  if (!series->units) { /* at most one value a block */
+    series->units = malloc(work->n_blocks * sizeof *series->units);
+    series->drifts = malloc(work->n_blocks * sizeof *series->drifts);
+    if (!series->units || !series->drifts)
+      return cct_fail(CCT_NOMEM, "out of memory: %zu blocks", work->n_blocks);
+  }
   size_t count = (size_t)n;
   series->outliers += (int)cct_count_outliers(work->steps, count, work->scratch);
   memcpy(work->scratch, work->steps, count * sizeof *work->steps);
@@ -379,7 +378,7 @@ static void make_titles(struct cct_report *report) {
 
 enum cct_status cct_pair_cells(const struct cct_runs *runs, struct cct_report *report) {
   struct cct_text key = {0};
-  struct work work = {0};
+  struct work work = {.n_blocks = (size_t)runs->n_blocks};
   struct place *places = calloc((size_t)runs->n_blocks, sizeof *places);
   report->arm_of = calloc((size_t)runs->n_blocks, sizeof *report->arm_of);
   if (!places || !report->arm_of) {

@@ -187,8 +187,8 @@ static void how_sure(const struct cct_report *report, struct cct_text *text) {
   if (report->n_nulls)
     cct_text_add(text, "A/A within arms: %d of %d called different (5 %% expected). ", report->n_nulls_different,
                  report->n_nulls);
-  cct_text_add(text, "%d of %d samples are outliers, all kept; %d series drift within their blocks. ", outliers,
-               samples, drifting);
+  cct_text_add(text, "%d of %d steps are outliers, all kept; %d series drift within their blocks. ", outliers, samples,
+               drifting);
   if (unpaired)
     cct_text_add(text, "%d blocks had no partner in their round and were left out. ", unpaired);
 }

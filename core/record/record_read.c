@@ -68,15 +68,17 @@ static int read_head(hid_t root, struct cct_block *block) {
 
 /* All rows of a dataset as `type` has them; NULL on failure. One row more is allocated, zeroed. */
 static void *read_rows(hid_t at, const char *name, hid_t type, int *n_out) {
-  hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT), space = H5Dget_space(dataset);
+  hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT), space = H5Dget_space(dataset), how = H5Pcreate(H5P_DATASET_XFER);
+  H5Pset_buffer(how, 1 << 16, NULL, NULL); /* conversion buffers; the default's 2 MiB are cleared anew for every dataset */
   hssize_t n = H5Sget_simple_extent_npoints(space);
   void *rows = dataset >= 0 && n >= 0 && n < INT32_MAX ? calloc((size_t)n + 1, H5Tget_size(type)) : NULL;
-  if (rows && n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0) {
+  if (rows && n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, how, rows) < 0) {
     free(rows);
     rows = NULL;
   }
   if (rows)
     *n_out = (int)n;
+  H5Pclose(how);
   H5Sclose(space);
   H5Dclose(dataset);
   return rows;

@@ -50,9 +50,10 @@ static void add_collectives(struct cct_block *block, int arm, int number, double
 static void add_many(struct cct_block *block, int arm, int number, int cells, int samples) {
   char key[512];
   for (int c = 0; c < cells; c++) {
-    snprintf(key, sizeof key,
-             "{\"batch\":%d,\"layout\":\"tp=8\",\"model\":\"made-%d\",\"np\":8,\"workload\":\"decode\"}", 1 << (c % 8),
-             c / 8);
+    snprintf(
+        key, sizeof key,
+        "{\"batch\":%d,\"graph\":\"full\",\"layout\":\"tp=8\",\"model\":\"qwen3-8b\",\"np\":8,\"workload\":\"decode\"}",
+        c + 1);
     fixture_steps(block, key, arm ? "emulated" : "measured", 1000 * (arm ? 1.05 : 1), 0.5, samples,
                   (uint64_t)number << 32 | (uint64_t)c);
   }
