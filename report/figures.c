@@ -11,11 +11,15 @@
 #include "report/figure_parts.h"
 #include "report/verdict.h"
 
-const char *cct_interval_note(const struct cct_report *report) {
+static int has_interval(const struct cct_report *report) {
   for (int r = 0; r < report->n_results; r++)
     if (report->results[r].comparison.se > 1e-12)
-      return "ratio of medians, 95 % interval";
-  return "ratio of medians, no noise and no interval";
+      return 1;
+  return 0;
+}
+
+const char *cct_interval_note(const struct cct_report *report) {
+  return has_interval(report) ? "ratio of medians, 95 % interval" : "ratio of medians, no noise and no interval";
 }
 
 const char *cct_report_label(const struct cct_report *report) {
@@ -130,9 +134,9 @@ static enum cct_status overhead(const struct cct_report *report, struct cct_figu
       if (i < 5)
         cct_text_add(&figure->alt, "%s: %s. ", title, cct_effect_text(c, effect));
     }
-  cct_text_add(&figure->caption,
-               "The costliest first. A line is the 95 %% interval; where it crosses 0 the arms are not told "
-               "apart. ");
+  cct_text_add(&figure->caption, "The costliest first. ");
+  if (has_interval(report))
+    cct_text_add(&figure->caption, "A line is the 95 %% interval; where it crosses 0 the arms are not told apart. ");
   if (shown < n)
     cct_text_add(&figure->caption, "%d further cells are in the table and in report.csv. ", n - shown);
   double range = hi - lo > 1e-3 ? hi - lo : 1;

@@ -193,27 +193,54 @@ static void how_sure(const struct cct_report *report, struct cct_text *text) {
     cct_text_add(text, "%d blocks had no partner in their round and were left out. ", unpaired);
 }
 
-/* The mean of each share over the cells that have one. */
-static int mean_shares(const struct cct_report *report, double *share, double *interaction, double *residual) {
+/* The mean shares of the attributed cells of one workload. */
+struct mean_shares {
+  const char *workload;
+  double share[CCT_BOUNDARY_COUNT], interaction, residual; /* residual: the mean of its size */
+  int n, largest;
+};
+
+enum {
+  MOST_WORKLOADS = 8
+};
+
+static void add_shares(struct mean_shares *mean, const struct cct_attribution *a) {
+  for (int k = 0; k < CCT_BOUNDARY_COUNT; k++)
+    mean->share[k] += a->share[k];
+  mean->interaction += a->interaction;
+  mean->residual += fabs(a->residual);
+  mean->n++;
+}
+
+static void settle_shares(struct mean_shares *mean) {
+  for (int k = 0; k < CCT_BOUNDARY_COUNT; k++) {
+    mean->share[k] /= mean->n;
+    mean->largest = mean->share[k] > mean->share[mean->largest] ? k : mean->largest;
+  }
+  mean->interaction /= mean->n;
+  mean->residual /= mean->n;
+}
+
+static int mean_shares(const struct cct_report *report, struct mean_shares means[MOST_WORKLOADS]) {
   int n = 0;
-  memset(share, 0, CCT_BOUNDARY_COUNT * sizeof *share);
-  *interaction = *residual = 0;
+  memset(means, 0, MOST_WORKLOADS * sizeof *means);
   for (int r = 0; r < report->n_results; r++) {
-    const struct cct_attribution *a = &report->results[r].attribution;
-    if (!a->is_known)
+    const struct cct_result *result = &report->results[r];
+    const char *workload = report->cells[result->cell].workload;
+    int k = 0;
+    if (!result->attribution.is_known)
       continue;
-    for (int k = 0; k < CCT_BOUNDARY_COUNT; k++)
-      share[k] += a->share[k];
-    *interaction += a->interaction;
-    *residual += fabs(a->residual);
-    n++;
+    workload = workload ? workload : "program";
+    while (k < n && strcmp(means[k].workload, workload))
+      k++;
+    if (k == MOST_WORKLOADS)
+      continue;
+    n += k == n;
+    means[k].workload = workload;
+    add_shares(&means[k], &result->attribution);
   }
-  for (int k = 0; k < CCT_BOUNDARY_COUNT && n; k++)
-    share[k] /= n;
-  if (n) {
-    *interaction /= n;
-    *residual /= n;
-  }
+  for (int k = 0; k < n; k++)
+    settle_shares(&means[k]);
   return n;
 }
 
@@ -223,21 +250,28 @@ static const char *boundary_words(enum cct_boundary boundary) {
 }
 
 static void where_from(const struct cct_report *report, struct cct_text *text) {
-  double share[CCT_BOUNDARY_COUNT], interaction, residual;
-  int n = mean_shares(report, share, &interaction, &residual);
+  struct mean_shares means[MOST_WORKLOADS];
+  int n = mean_shares(report, means);
   if (!n) {
-    cct_text_add(text, "Not attributed: %s.",
-                 report->n_results && *report->results[0].attribution.why_not ? report->results[0].attribution.why_not
-                                                                              : "no cell could be played in sim");
+    const char *why = report->n_results ? report->results[0].attribution.why_not : "";
+    cct_text_add(text, "Not attributed: %s.", *why ? why : "no cell could be played in sim");
     return;
   }
-  cct_text_add(
-      text, "By switching boundaries on one at a time in sim, mean over %d cell%s, points of the baseline's time:", n,
-      n == 1 ? "" : "s");
-  for (int k = 0; k < CCT_BOUNDARY_COUNT; k++)
-    cct_text_add(text, " %s %+.1f,", boundary_words((enum cct_boundary)k), share[k]);
-  cct_text_add(text, " interaction %+.1f; what sim leaves unexplained is %.1f points in size, in the mean.",
-               interaction, residual);
+  cct_text_add(text,
+               "Boundaries switched on one at a time in sim, in points of the baseline's time, mean over cells. ");
+  for (int i = 0; i < n; i++) {
+    const struct mean_shares *mean = &means[i];
+    const char *comma = "";
+    cct_text_add(text, "%s: ", mean->workload);
+    for (int k = 0; k < CCT_BOUNDARY_COUNT; k++)
+      if (fabs(mean->share[k]) >= 0.05) {
+        cct_text_add(text, "%s%s %+.1f", comma, boundary_words((enum cct_boundary)k), mean->share[k]);
+        comma = ", ";
+      }
+    if (fabs(mean->interaction) >= 0.05)
+      cct_text_add(text, "%sinteraction %+.1f", comma, mean->interaction);
+    cct_text_add(text, "; unexplained %.1f. ", mean->residual);
+  }
 }
 
 static const char *remedy(enum cct_boundary boundary) {
@@ -259,20 +293,22 @@ static const char *remedy(enum cct_boundary boundary) {
 }
 
 static void what_to_do(const struct cct_report *report, struct cct_text *text) {
-  double share[CCT_BOUNDARY_COUNT], interaction, residual;
-  int best = 0;
+  struct mean_shares means[MOST_WORKLOADS];
+  int n = mean_shares(report, means);
   if (report->is_null) {
     cct_text_add(text,
                  "Nothing: these arms are one condition. Use the spread above as the floor below which no effect of "
                  "this machine can be seen.");
     return;
   }
-  if (mean_shares(report, share, &interaction, &residual)) {
-    for (int k = 1; k < CCT_BOUNDARY_COUNT; k++)
-      best = share[k] > share[best] ? k : best;
-    if (share[best] > 0.05)
-      cct_text_add(text, "The largest share is %s: %s. ", boundary_words((enum cct_boundary)best),
-                   remedy((enum cct_boundary)best));
+  for (int k = 0; k < CCT_BOUNDARY_COUNT; k++) {
+    int count = 0; /* workloads whose largest share this boundary is */
+    for (int i = 0; i < n; i++)
+      if (means[i].largest == k && means[i].share[k] >= 0.05)
+        cct_text_add(text, count++ ? ", %s" : "For %s", means[i].workload);
+    if (count)
+      cct_text_add(text, ", where most comes from %s: %s. ", boundary_words((enum cct_boundary)k),
+                   remedy((enum cct_boundary)k));
   }
   int first = 1;
   for (int r = 0; r < report->n_results; r++)
