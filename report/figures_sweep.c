@@ -235,20 +235,45 @@ enum cct_status cct_figure_size(const struct cct_report *report, struct cct_figu
   return status;
 }
 
+static int by_number(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+enum {
+  MOST_VALUES = 1024,
+  MOST_TICKS = 10
+};
+
+/* The values that the lines have, but those that would be printed over each other on the axis. */
+static int choose_ticks(const struct sweep *sweep, int shown, int is_log, double x_lo, double x_hi,
+                        double ticks[MOST_TICKS]) {
+  double values[MOST_VALUES];
+  int n = 0, n_ticks = 0;
+  for (int i = 0; i < shown; i++)
+    for (int k = 0; k < sweep->series[i].n && n < MOST_VALUES; k++)
+      values[n++] = sweep->series[i].points[k].x;
+  qsort(values, (size_t)n, sizeof *values, by_number);
+  double last = -INFINITY;
+  for (int i = 0; i < n && n_ticks < MOST_TICKS; i++) {
+    double place = x_hi <= x_lo ? 0
+                   : is_log     ? log(values[i] / x_lo) / log(x_hi / x_lo)
+                                : (values[i] - x_lo) / (x_hi - x_lo);
+    if (place - last < 0.11)
+      continue;
+    ticks[n_ticks++] = values[i];
+    last = place;
+  }
+  return n_ticks;
+}
+
 static void add_sweep(const struct cct_report *report, struct cct_figures *figures, const struct sweep *sweep) {
-  double x_lo, x_hi, lo, hi, ticks[12];
+  double x_lo, x_hi, lo, hi, ticks[MOST_TICKS];
   char arms[256], name[48], title[80], axis[40];
   int shown = sweep->n < MAX_SERIES ? sweep->n : MAX_SERIES, n_ticks = 0;
   bounds(sweep, shown, &x_lo, &x_hi, &lo, &hi);
-  for (int i = 0; i < shown; i++)
-    for (int k = 0; k < sweep->series[i].n; k++) {
-      double x = sweep->series[i].points[k].x;
-      int j = 0;
-      while (j < n_ticks && ticks[j] != x)
-        j++;
-      if (j == n_ticks && n_ticks < 12)
-        ticks[n_ticks++] = x;
-    }
+  int is_log = x_lo > 0 && x_hi / x_lo >= 4;
+  n_ticks = choose_ticks(sweep, shown, is_log, x_lo, x_hi, ticks);
   snprintf(axis, sizeof axis, "%s", sweep->parameter);
   for (char *p = axis; *p; p++)
     *p = *p == '_' ? ' ' : *p;
@@ -264,7 +289,6 @@ static void add_sweep(const struct cct_report *report, struct cct_figures *figur
   put_series(figure, sweep, shown, 0);
   double low = fmin(0, cct_time_overhead_pct(lo)), high = fmax(0, cct_time_overhead_pct(hi));
   double margin = high - low > 1e-3 ? 0.06 * (high - low) : 1;
-  int is_log = x_lo > 0 && x_hi / x_lo >= 4;
   double pad = is_log ? pow(x_hi / x_lo, 0.06) : 0.06 * (x_hi - x_lo);
   cct_text_add(&figure->numbers,
                "SERIES = %d; LOG = %d; X_LO = %.8g; X_HI = %.8g; LO = %.6g; HI = %.6g; TICKS = %d\narray TICK[%d] = [",

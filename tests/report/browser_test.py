@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a report in headless Chromium at four widths and requires: no console message of an error, no sideways overflow,
+"""Opens a report in headless Chromium at three widths and requires: no console message of an error, no sideways overflow,
 every figure visible, no text of a figure cut off at its edge or printed over another, and nothing requested from outside.
 
   browser_test.py MAKE_RUN CCTAX FOLDER   skips (77) where Chromium is missing. With CCT_SCREENSHOTS=1 pictures to
@@ -8,7 +8,7 @@ every figure visible, no text of a figure cut off at its edge or printed over an
 import json, os, re, shutil, subprocess, sys
 
 make_run, cctax, folder = sys.argv[1:4]
-WIDTHS = [360, 700, 1000, 1400]
+WIDTHS = [360, 700, 1200]
 browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 if not browser:
     print("skipped: no Chromium here (apt install chromium)")
