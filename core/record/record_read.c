@@ -67,9 +67,10 @@ static int read_head(hid_t root, struct cct_block *block) {
 }
 
 /* All rows of a dataset as `type` has them; NULL on failure. One row more is allocated, zeroed. */
-static void *read_rows(hid_t at, const char *name, hid_t type, int *n_out) {
-  hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT), space = H5Dget_space(dataset), how = H5Pcreate(H5P_DATASET_XFER);
-  H5Pset_buffer(how, 1 << 16, NULL, NULL); /* conversion buffers; the default's 2 MiB are cleared anew for every dataset */
+static void *read_dataset(hid_t dataset, hid_t type, int *n_out) {
+  hid_t space = H5Dget_space(dataset), how = H5Pcreate(H5P_DATASET_XFER);
+  H5Pset_buffer(how, 1 << 16, NULL,
+                NULL); /* conversion buffers; the default's 2 MiB are cleared anew for every dataset */
   hssize_t n = H5Sget_simple_extent_npoints(space);
   void *rows = dataset >= 0 && n >= 0 && n < INT32_MAX ? calloc((size_t)n + 1, H5Tget_size(type)) : NULL;
   if (rows && n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, how, rows) < 0) {
@@ -80,6 +81,12 @@ static void *read_rows(hid_t at, const char *name, hid_t type, int *n_out) {
     *n_out = (int)n;
   H5Pclose(how);
   H5Sclose(space);
+  return rows;
+}
+
+static void *read_rows(hid_t at, const char *name, hid_t type, int *n_out) {
+  hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
+  void *rows = read_dataset(dataset, type, n_out);
   H5Dclose(dataset);
   return rows;
 }
@@ -123,9 +130,9 @@ static int read_metric(hid_t group, const char *name, int with_rows, struct cct_
   hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT), type = cct_h5_sample_type(1);
   int ok = dataset >= 0 && read_field(dataset, "unit", metric->metric.unit, sizeof metric->metric.unit) &&
            read_field(dataset, "better", metric->metric.better, sizeof metric->metric.better);
-  H5Dclose(dataset);
   if (ok && with_rows)
-    ok = (metric->samples = read_rows(group, name, type, &metric->n_samples)) != NULL;
+    ok = (metric->samples = read_dataset(dataset, type, &metric->n_samples)) != NULL;
+  H5Dclose(dataset);
   H5Tclose(type);
   return ok;
 }
