@@ -100,6 +100,13 @@ static void add_ranks(struct cct_json *cells, int np, int64_t most) {
   cct_json_set_i64(message, "np", 2);
   close_calls(message);
   set_numbers(message, "bytes", sizes, most);
+  struct cct_json *together = cell(cells, "h2d"); /* processes and GPUs at once */
+  int64_t counts[16] = {0};
+  for (int ranks = 2, i = 0; ranks <= np && i < 15; ranks *= 2)
+    counts[i++] = ranks;
+  set_numbers(together, "np", counts, INT64_MAX);
+  cct_json_set_i64(together, "bytes", most < 64 * M ? most : 64 * M);
+  close_calls(together);
   for (int ranks = 2; ranks <= np; ranks *= 2)
     for (int is_graph = 0; is_graph < 2; is_graph++) {
       struct cct_json *object = cct_json_new_object();

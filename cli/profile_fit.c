@@ -162,14 +162,15 @@ static struct cct_estimate not_negative(struct cct_estimate e) {
 
 /* GB/s of us a byte; TFLOP/s of us a Mflop. */
 static struct cct_estimate rate_of(struct cct_estimate slope, double scale) {
-  if (slope.is_known && slope.lo > 0) {
-    double value = scale / slope.value, lo = scale / slope.hi, hi = scale / slope.lo;
-    slope.value = value;
-    slope.lo = lo * (1 - 1e-6);
-    slope.hi = hi * (1 + 1e-6);
-  } else {
+  if (!slope.is_known || !(slope.value > 0)) {
     slope.is_known = 0;
+    return slope;
   }
+  double value = scale / slope.value, lo = scale / slope.hi, hi = slope.lo > 0 ? scale / slope.lo : value;
+  slope.is_unstable |= !(slope.lo > 0); /* wider than itself */
+  slope.value = value;
+  slope.lo = lo * (1 - 1e-6);
+  slope.hi = hi * (1 + 1e-6);
   return slope;
 }
 
@@ -177,6 +178,8 @@ static struct cct_estimate rate_of(struct cct_estimate slope, double scale) {
   ((const struct want[MOST_WANTS]){{CCT_OPT_WORKLOAD, "probe"}, {CCT_OPT_PROBE_NAME, (name)}, ##__VA_ARGS__})
 #define CLOSED                                                                                                         \
   { CCT_OPT_CLOSE, "call" }
+#define ALONE                                                                                                          \
+  { CCT_OPT_NP, "1" }
 
 /* What one call takes may be a nanosecond off, however many there are. */
 static struct line fit_calls(const struct cct_probe_set *set, const char *probe) {
@@ -218,7 +221,8 @@ static void fit_copies(const struct cct_probe_set *set, struct cct_fitted *f) {
   for (int d = 0; d < 2; d++)
     for (int m = 0; m < 2; m++) {
       struct cloud cloud;
-      struct line line = fit_bytes(set, PROBE(directions[d], CLOSED, {CCT_OPT_MEMORY, memories[m]}), f, directions[d]);
+      struct line line =
+          fit_bytes(set, PROBE(directions[d], CLOSED, ALONE, {CCT_OPT_MEMORY, memories[m]}), f, directions[d]);
       f->copy[d][m].fixed_us = line.fixed;
       f->copy[d][m].gb_s = line.slope;
       gather(set, PROBE(blocked[d], {CCT_OPT_MEMORY, memories[m]}), "step", BY_VALUE, 0, CCT_SPREAD_CALLS, &cloud);
@@ -364,12 +368,8 @@ static struct cct_fitted_row make_row(const struct sizes *s, int first, int last
       .toll_us_eager = not_negative(around(s, eager, fmax(least, isnan(h_toll) ? 0 : h_toll))),
       .toll_us_graph = not_negative(around(s, toll, fmax(least, isnan(h_toll) ? 0 : h_toll))),
   };
-  row.busbw_gb_s = rate_of(around(s, slope, fmax(CCT_SEGMENT_ERROR * slope, isnan(h_slope) ? 0 : h_slope)), 1e-3);
-  if (!row.busbw_gb_s.is_known) { /* wider than itself: its bounds are a factor of two */
-    row.busbw_gb_s = around(s, 1e-3 / slope, 0);
-    row.busbw_gb_s.lo = 0.5e-3 / slope;
-    row.busbw_gb_s.hi = 2e-3 / slope;
-  }
+  double half = fmax(CCT_SEGMENT_ERROR * slope, isnan(h_slope) ? 0 : h_slope);
+  row.busbw_gb_s = rate_of(around(s, slope, fmin(half, slope / 2)), 1e-3);
   return row;
 }
 
