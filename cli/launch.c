@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/launch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,7 +19,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "crypt/digest.h"
 
 #define GRACE_S           3 /* between asking processes to end and ending them */
 #define BEYOND_DEADLINE_S 4 /* the ranks' own watchdogs, which know more, come first */
@@ -127,17 +128,44 @@ static void remove_tree(const char *path) {
   nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* One folder a run, in memory where that can be, and named by the run: ranks and a launcher that are killed leave their
- * shared memory behind, which the next block of the run, however much later, then removes. */
-static enum cct_status make_scratch(const char *run, char out[64]) {
-  char hex[65];
-  enum cct_status status = cct_digest_text(run, strlen(run), hex);
-  if (status)
-    return status;
-  snprintf(out, 64, "%s/cctax-%u-%.16s", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (unsigned)geteuid(), hex);
-  remove_tree(out);
-  if (mkdir(out, 0700) == 0)
-    return CCT_OK;
+static const char *scratch_base(void) {
+  return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+/* What front ends that were killed left: their lock on the folder went with them. */
+static void remove_stale(const char *prefix) {
+  DIR *folder = opendir(scratch_base());
+  struct dirent *entry;
+  while (folder && (entry = readdir(folder))) {
+    char path[512];
+    if (strncmp(entry->d_name, prefix, strlen(prefix)))
+      continue;
+    snprintf(path, sizeof path, "%s/%s", scratch_base(), entry->d_name);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+      remove_tree(path);
+    if (fd >= 0)
+      close(fd);
+  }
+  if (folder)
+    closedir(folder);
+}
+
+/* One folder a front end, in memory where that can be, locked while it is used: ranks and a launcher that are killed
+ * leave their shared memory behind, which then goes with the folder, at the latest when another front end sweeps. */
+static enum cct_status make_scratch(char out[64], int *lock_out) {
+  char prefix[32];
+  snprintf(prefix, sizeof prefix, "cctax-%u-", (unsigned)geteuid());
+  remove_stale(prefix);
+  snprintf(out, 64, "%s/%s%d", scratch_base(), prefix, (int)getpid());
+  for (int tries = 0; tries < 3; tries++) { /* another sweep may come between making and locking it */
+    if (mkdir(out, 0700) == 0 && (*lock_out = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0 &&
+        flock(*lock_out, LOCK_EX | LOCK_NB) == 0)
+      return CCT_OK;
+    if (*lock_out >= 0)
+      close(*lock_out);
+    *lock_out = -1;
+  }
   return cct_fail(CCT_IO, "%s: cannot be made: %s", out, strerror(errno));
 }
 
@@ -331,11 +359,11 @@ enum cct_status cct_launch_block(const struct cct_launch *launch) {
   struct listener listener = {.launch = launch, .out.fd = -1, .error.fd = -1};
   struct cct_text command = {0};
   pid_t child;
-  int result = 0;
+  int result = 0, lock = -1;
   char scratch[64] = ""; /* of mpirun; another launcher may start ranks on other hosts */
   enum cct_status status = command_line(launch, &command);
   if (!status && !*launch->launcher)
-    status = make_scratch(launch->run, scratch);
+    status = make_scratch(scratch, &lock);
   if (!status) {
     set_environment(scratch);
     status = start(command.s, &listener, &child);
@@ -352,6 +380,8 @@ enum cct_status cct_launch_block(const struct cct_launch *launch) {
   }
   if (*scratch)
     remove_tree(scratch);
+  if (lock >= 0)
+    close(lock);
   cct_text_free(&command);
   cct_text_free(&listener.other);
   return status;

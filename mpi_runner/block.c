@@ -10,10 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/text.h"
-#include "machine/host_facts.h"
 #include "mpi_runner/condition.h"
-#include "mpi_runner/totals.h"
 #include "mpi_runner/watchdog.h"
 #include "workloads/backends/measure.h"
 #include "workloads/program/emulate.h"
@@ -23,8 +20,6 @@
 /* A burst of a program that is no step of a model lasts at least this long: 1000 times the clock's own cost. */
 #define BURST_NS    200000
 #define SAMPLES_TAG 77
-
-static const struct cct_metric step_metric = {"step", "us", "lower"};
 
 struct block {
   const struct cct_world *world;
@@ -40,7 +35,7 @@ struct block {
   int n_members;
   int64_t scale;             /* that the backend was opened with */
   struct cct_record *record; /* process 0's */
-  int n_failed, cores;
+  int n_failed;
 };
 
 /* Every process leaves with the worst status of all. */
@@ -308,156 +303,6 @@ static enum cct_status perform_cell(struct block *block, int cell) {
   return agree(block->world, status);
 }
 
-/* ---- the record ---- */
-
-static void label_of(const struct block *block, int cell, char *out, size_t size) {
-  const struct cct_agenda *agenda = block->agenda;
-  struct cct_step step = {0};
-  struct cct_options options;
-  int is_sim = !strcmp(agenda->backend, "sim"), is_host = !strcmp(agenda->backend, "host");
-  int is_scaled = agenda->cells[cell].v[CCT_OPT_SCALE].i > 1, is_stand_in = 0;
-  cct_log_mute(1);
-  if (!cct_agenda_cell(agenda, cell, block->at.arm, &options)) {
-    if (!cct_step_build(&options, &step)) {
-      is_scaled |= step.is_scaled;
-      is_stand_in = step.is_stand_in;
-    }
-    cct_step_free(&step);
-    cct_options_free(&options);
-  }
-  cct_log_mute(0);
-  snprintf(out, size, "%s%s%s%s%s",
-           is_sim            ? "predicted"
-           : block->emulated ? "emulated"
-                             : "measured",
-           agenda->is_shared_gpu ? ",shared-gpu" : "",
-           is_host && agenda->ranks[cell] > block->cores ? ",oversubscribed" : "", is_scaled ? ",scaled" : "",
-           is_stand_in ? ",stand-in" : "");
-}
-
-/* One line a cell: what was performed, in figures that can be compared without the tool. */
-static enum cct_status program_text(const struct cct_agenda *agenda, struct cct_text *text) {
-  enum cct_status status = CCT_OK;
-  for (int i = 0; !status && i < agenda->n_cells; i++) {
-    struct cct_step step;
-    struct cct_counts counts;
-    cct_log_mute(1);
-    status = cct_step_build(&agenda->cells[i], &step);
-    cct_log_mute(0);
-    if (status) { /* performing the cell will say why */
-      cct_text_add(text, "{\"cell\":%d,\"program\":\"%s\"}\n", i, agenda->programs[i]);
-      status = CCT_OK;
-      continue;
-    }
-    status = cct_step_totals(&step, 0, &counts);
-    if (!status)
-      cct_text_add(text,
-                   "{\"cell\":%d,\"program\":\"%s\",\"ranks\":%d,\"entries\":%d,\"submissions\":%lld,\"flops\":%.17g,"
-                   "\"hbm_bytes\":%.17g}\n",
-                   i, agenda->programs[i], step.job->ranks, step.job->roles[0].program->n_ops,
-                   (long long)counts.submissions, counts.flops, counts.hbm_bytes);
-    cct_step_free(&step);
-  }
-  return status ? status : text->is_failed ? CCT_NOMEM : CCT_OK;
-}
-
-/* One metric a step, or those of an experiment. */
-static int metrics_of(const struct cct_options *cell, struct cct_metric metrics[CCT_MOST_OUTPUTS]) {
-  struct cct_experiment_call call;
-  metrics[0] = step_metric;
-  if (cct_cell_workload(cell) != CCT_WORKLOAD_PROBE || strcmp(cell->v[CCT_OPT_PROBE_NAME].s, "experiment") ||
-      cct_experiment_parse(cell->v[CCT_OPT_EXPERIMENT].s, &call))
-    return 1;
-  int n = cct_experiment_outputs(call.experiment);
-  for (int i = 0; i < n; i++) {
-    snprintf(metrics[i].name, sizeof metrics[i].name, "%s", call.experiment->outputs[i].name);
-    snprintf(metrics[i].unit, sizeof metrics[i].unit, "%s", call.experiment->outputs[i].unit);
-    snprintf(metrics[i].better, sizeof metrics[i].better, "%s", call.experiment->outputs[i].better);
-  }
-  return n;
-}
-
-static enum cct_status cells_of(const struct block *block, struct cct_record_cell *cells,
-                                struct cct_metric (*metrics)[CCT_MOST_OUTPUTS]) {
-  for (int i = 0; i < block->agenda->n_cells; i++) {
-    struct cct_json *json;
-    struct cct_text key = {0};
-    char label[96];
-    enum cct_status status = cct_cell_to_json(&block->agenda->cells[i], &json);
-    if (status)
-      return status;
-    status = cct_json_canonical(json, &key);
-    cct_json_free(json);
-    label_of(block, i, label, sizeof label);
-    cells[i] =
-        (struct cct_record_cell){key.s, strdup(label), metrics[i], metrics_of(&block->agenda->cells[i], metrics[i])};
-    if (status || !cells[i].label)
-      return status ? status : cct_fail(CCT_NOMEM, "out of memory");
-  }
-  return CCT_OK;
-}
-
-static enum cct_status create_record(struct block *block, const struct cct_fact_list *facts) {
-  const struct cct_agenda *agenda = block->agenda;
-  const struct cct_boot *boot = &agenda->boots[block->at.boot];
-  struct cct_record_head head = {.block = block->at.block, .round = block->at.round, .boot = block->at.boot};
-  struct cct_record_cell *cells = calloc((size_t)agenda->n_cells + 1, sizeof *cells);
-  struct cct_metric(*metrics)[CCT_MOST_OUTPUTS] = calloc((size_t)agenda->n_cells + 1, sizeof *metrics);
-  struct cct_text text = {0};
-  struct cct_host_facts host;
-  cct_host_facts_read(&host);
-  block->cores = host.cores;
-  snprintf(head.tool, sizeof head.tool, "%s", CCT_VERSION);
-  snprintf(head.run, sizeof head.run, "%s", agenda->digest);
-  snprintf(head.factor, sizeof head.factor, "%s", agenda->factor);
-  snprintf(head.arm, sizeof head.arm, "%s", agenda->arms[block->at.arm]);
-  snprintf(head.boot_id, sizeof head.boot_id, "%s", boot->id);
-  enum cct_status status = cells && metrics ? cells_of(block, cells, metrics) : cct_fail(CCT_NOMEM, "out of memory");
-  if (!status)
-    status = program_text(agenda, &text);
-  if (!status)
-    status = cct_record_create(block->path, &head, facts->items, facts->n, text.s ? text.s : "", cells, agenda->n_cells,
-                               &block->record);
-  for (int i = 0; cells && i < agenda->n_cells; i++) {
-    free((void *)(uintptr_t)cells[i].key);
-    free((void *)(uintptr_t)cells[i].label);
-  }
-  free(cells);
-  free(metrics);
-  cct_text_free(&text);
-  return status;
-}
-
-/* The interrupted file can be gone on with when it is of this run, this boot and this machine. */
-static int is_ours(const struct block *block, const struct cct_block *before, const struct cct_fact_list *facts) {
-  if (strcmp(before->head.run, block->agenda->digest) || before->head.block != block->at.block ||
-      strcmp(before->head.boot_id, block->agenda->boots[block->at.boot].id))
-    return 0;
-  for (int i = 0; i < before->n_facts; i++)
-    for (int k = 0; k < facts->n; k++)
-      if (before->facts[i].fact_class == CCT_FACT_IDENTITY && facts->items[k].fact_class == CCT_FACT_IDENTITY &&
-          !strcmp(before->facts[i].name, facts->items[k].name) && strcmp(before->facts[i].value, facts->items[k].value))
-        return 0;
-  return 1;
-}
-
-static enum cct_status open_record(struct block *block, const struct cct_fact_list *facts) {
-  char partial[4200];
-  struct cct_block *before = NULL;
-  snprintf(partial, sizeof partial, "%s.partial", block->path);
-  FILE *file = fopen(partial, "re");
-  if (!file)
-    return create_record(block, facts);
-  fclose(file);
-  enum cct_status status = cct_block_read(partial, 1, &before);
-  int is_usable = !status && is_ours(block, before, facts);
-  cct_block_free(before);
-  if (is_usable && !cct_record_reopen(block->path, &block->record))
-    return CCT_OK;
-  cct_note("%s: begun anew: %s", partial, status ? "it cannot be read" : "it is of another run, boot or machine");
-  return create_record(block, facts);
-}
-
 /* ---- the block ---- */
 
 static enum cct_status load_profiles(struct block *block) {
@@ -566,7 +411,7 @@ static enum cct_status perform_block(struct block *block) {
   status = agree(block->world, status);
   cct_watchdog_feed("create %s", block->path);
   if (!status && block->world->rank == 0)
-    status = open_record(block, &facts);
+    status = cct_block_record(block->agenda, &block->at, block->path, block->emulated != NULL, &facts, &block->record);
   status = agree(block->world, status);
   if (!status)
     status = perform_cells(block);

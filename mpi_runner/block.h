@@ -42,4 +42,11 @@ enum cct_status cct_block_facts(const struct cct_world *world, const struct cct_
 /* The backend's drift facts now, on this process. */
 void cct_block_drift(const struct cct_backend_ops *ops, struct cct_backend *backend, struct cct_fact_list *facts_out);
 
+/* ---- block_record.c: on process 0 ---- */
+
+/* Creates the record of a block, or goes on with PATH.partial where that is of this run, boot and machine. */
+enum cct_status cct_block_record(const struct cct_agenda *agenda, const struct cct_block_at *at, const char *path,
+                                 int is_emulated, const struct cct_fact_list *facts,
+                                 struct cct_record **record_out) CCT_CHECKED;
+
 #endif
