@@ -65,23 +65,41 @@ static void print_head(const struct show *show) {
   printf("\n\n");
 }
 
-/* Facts of the first block; of those that another block has otherwise, all values. */
-static void print_facts(const struct show *show) {
-  const struct cct_block *first = NULL;
-  for (int b = 0; b < show->n_blocks && !first; b++)
-    first = show->blocks[b];
-  for (int i = 0; first && i < first->n_facts; i++) {
-    const struct cct_record_fact *fact = &first->facts[i];
-    int n_other = 0;
-    if (fact->fact_class == CCT_FACT_REPLICATE || fact->fact_class == CCT_FACT_DRIFT)
-      continue;
-    for (int b = 0; b < show->n_blocks; b++)
-      for (int k = 0; show->blocks[b] && k < show->blocks[b]->n_facts; k++)
-        n_other +=
-            !strcmp(show->blocks[b]->facts[k].name, fact->name) && strcmp(show->blocks[b]->facts[k].value, fact->value);
-    printf("%-10s %-22s %s%s\n", cct_fact_class_name(fact->fact_class), fact->name, fact->value,
-           n_other ? " (other blocks differ)" : "");
+/* Where a block stands among the others is said by the head and the arms. */
+static int is_place(const struct cct_record_fact *fact) {
+  static const char *const places[] = {"boot", "boot_id", "round", "block", "start"};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    if (!strcmp(fact->name, places[i]))
+      return 1;
+  return fact->fact_class == CCT_FACT_DRIFT;
+}
+
+static const struct cct_record_fact *find_fact(const struct cct_block *block, const char *name) {
+  for (int i = 0; block && i < block->n_facts; i++)
+    if (!strcmp(block->facts[i].name, name))
+      return &block->facts[i];
+  return NULL;
+}
+
+/* A fact as its first block has it; blocks of other arms may lack it. */
+static void print_fact(const struct show *show, int block, const struct cct_record_fact *fact) {
+  int n_other = 0;
+  for (int b = 0; b < block; b++)
+    if (find_fact(show->blocks[b], fact->name))
+      return;
+  for (int b = block + 1; b < show->n_blocks; b++) {
+    const struct cct_record_fact *other = find_fact(show->blocks[b], fact->name);
+    n_other += other && strcmp(other->value, fact->value);
   }
+  printf("%-10s %-22s %s%s\n", cct_fact_class_name(fact->fact_class), fact->name, fact->value,
+         n_other ? " (other blocks differ)" : "");
+}
+
+static void print_facts(const struct show *show) {
+  for (int b = 0; b < show->n_blocks; b++)
+    for (int i = 0; show->blocks[b] && i < show->blocks[b]->n_facts; i++)
+      if (!is_place(&show->blocks[b]->facts[i]))
+        print_fact(show, b, &show->blocks[b]->facts[i]);
   printf("\n");
 }
 

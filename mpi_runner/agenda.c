@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mpi_runner/suite.h"
+#include "workloads/backends/measure.h"
 #include "workloads/program/profile.h"
 #include "workloads/shape/cell.h"
 #include "workloads/steps/workload.h"
@@ -215,8 +216,13 @@ static enum cct_status plan_programs(struct cct_agenda *agenda) {
     status = cct_step_build(&agenda->cells[i], &step);
     if (status)
       return status == CCT_UNSUPPORTED ? CCT_USAGE : status;
+    if (cct_cell_workload(&agenda->cells[i]) == CCT_WORKLOAD_NONE &&
+        agenda->cells[i].v[CCT_OPT_CALLS].i > CCT_MOST_REPETITIONS)
+      status = cct_fail(CCT_USAGE, "--calls %lld: a burst repeats a program up to %d times",
+                        (long long)agenda->cells[i].v[CCT_OPT_CALLS].i, CCT_MOST_REPETITIONS);
     agenda->ranks[i] = step.job->ranks;
-    status = cct_job_digest(step.job, agenda->programs[i]);
+    if (!status)
+      status = cct_job_digest(step.job, agenda->programs[i]);
     cct_step_free(&step);
   }
   return status;

@@ -182,14 +182,15 @@ static enum cct_status verify(struct block *block, struct cct_executor *executor
 }
 
 static enum cct_status perform_job(struct block *block, int cell, const struct cct_job *job,
-                                   const struct cct_step *step, int is_step) {
+                                   const struct cct_step *step, int repetitions) {
   struct cct_executor *executor = NULL;
   struct cct_measured measured = {0};
   struct progress progress = {cell, block->world->rank};
   const struct cct_measure_options options = {
       .warmup = block->agenda->warmup,
       .samples = block->agenda->samples,
-      .burst_ns = is_step ? 0 : BURST_NS,
+      .repetitions = repetitions,
+      .burst_ns = BURST_NS,
       .progress = feed,
       .context = &progress,
   };
@@ -247,6 +248,14 @@ static enum cct_status check_program(const struct block *block, int cell) {
   return status;
 }
 
+/* One of a step of a model, as many as a program's cell says; 0: as many as a burst needs. */
+static int repetitions_of(const struct cct_options *cell) {
+  enum cct_workload workload = cct_cell_workload(cell);
+  if (workload == CCT_WORKLOAD_NONE && cell->v[CCT_OPT_CALLS].is_set)
+    return (int)cell->v[CCT_OPT_CALLS].i;
+  return workload < CCT_WORKLOAD_COLLECTIVE;
+}
+
 static enum cct_status perform_members(struct block *block, int cell) {
   struct cct_options options = {0};
   struct cct_step step = {0};
@@ -262,8 +271,7 @@ static enum cct_status perform_members(struct block *block, int cell) {
   if (!status && step.experiment.experiment)
     status = perform_experiment(block, cell, &step.experiment);
   else if (!status)
-    status = perform_job(block, cell, emulated ? emulated : step.job, &step,
-                         cct_cell_workload(&options) < CCT_WORKLOAD_COLLECTIVE);
+    status = perform_job(block, cell, emulated ? emulated : step.job, &step, repetitions_of(&options));
   cct_job_free(emulated);
   cct_step_free(&step);
   cct_options_free(&options);

@@ -100,7 +100,7 @@ enum cct_option_scope {
     "size of a collective as nccl-tests counts it, or of a probe's transfer")                                          \
   X(TYPE, "type", 0, WORD, 0, 0, "bf16", "fp32|bf16|fp16|fp8|int32|int8", CCT_RUN, CELL, "element type of collective and probe") \
   X(MEMORY, "memory", 0, WORD, 0, 0, "pinned", "pinned|pageable|mapped", CCT_RUN, CELL, "host memory of a copy probe")  \
-  X(CALLS, "calls", 0, I64, 1, 1 << 16, "1", "N", CCT_RUN, CELL, "collectives or probed operations a step")            \
+  X(CALLS, "calls", 0, I64, 1, 1 << 16, "1", "N", CCT_RUN, CELL, "collectives or probed operations a step; of a program, repetitions a burst")            \
   X(GEMM_SHAPE, "gemm", 0, TEXT, 0, 0, "8x4096x4096", "MxNxK", CCT_RUN, CELL, "shape of the gemm probe")               \
   X(SCALE, "scale", 0, I64, 1, 1 << 20, "1", "K", CCT_RUN, CELL, "host backend: divide every size by K (label scaled)") \
   X(BACKEND, "backend", 0, WORD, 0, 0, "auto", "auto|cuda|host|sim", CCT_MEASURES, COMMAND, "what performs the step")  \

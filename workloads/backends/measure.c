@@ -59,10 +59,10 @@ static enum cct_status choose_repetitions(const struct loop *loop, int64_t *rank
 static enum cct_status run_loop(const struct loop *loop, struct cct_measured *measured) {
   enum cct_status status = CCT_OK;
   int64_t start_ns;
-  measured->n = 1;
+  measured->n = loop->options->repetitions ? loop->options->repetitions : 1;
   for (int64_t w = 0; !status && w < loop->options->warmup; w++)
     status = burst(loop, "warm-up", w, 1, &start_ns, measured->burst_ns);
-  if (!status && loop->options->burst_ns)
+  if (!status && loop->options->burst_ns && !loop->options->repetitions)
     status = choose_repetitions(loop, measured->burst_ns, &measured->n);
   for (int64_t s = 0; !status && s < measured->samples; s++)
     status = burst(loop, "sample", s, measured->n, &measured->start_ns[s], measured->burst_ns + s * measured->count);

@@ -12,6 +12,7 @@
 
 struct cct_measure_options {
   int64_t warmup, samples;
+  int repetitions;  /* of a burst; 0: chosen by burst_ns */
   int64_t burst_ns; /* repetitions are chosen so that a burst lasts this long; 0: one repetition, a step */
   /* Told before each burst, so that whoever watches knows that it goes on and what it was doing; may be NULL. */
   void (*progress)(void *context, const char *phase, int64_t index);
