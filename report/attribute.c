@@ -22,11 +22,22 @@ static void stage_free(struct stage *stage) {
   cct_profile_free(stage->emulated);
 }
 
+static int block_of_arm(const struct cct_report *report, int arm) {
+  int b = 0;
+  while (b < report->runs->n_blocks && report->arm_of[b] != arm)
+    b++;
+  return b; /* every arm has one */
+}
+
 static const char *fact_of_arm(const struct cct_report *report, int arm, const char *name) {
-  for (int b = 0; b < report->runs->n_blocks; b++)
-    if (report->arm_of[b] == arm)
-      return cct_block_fact(report->runs->blocks[b], name);
-  return NULL;
+  return cct_block_fact(report->runs->blocks[block_of_arm(report, arm)], name);
+}
+
+/* The machine that sim played: the file that the run was given, else the name that it had; NULL: no sim. */
+static const char *machine_of_arm(const struct cct_report *report, int arm) {
+  const char *named = fact_of_arm(report, arm, "sim_machine");
+  const char *given = report->runs->machines[report->runs->run_of[block_of_arm(report, arm)]];
+  return named && given ? given : named;
 }
 
 /* A name is not enough: the file behind it may have changed since, or be another one. */
@@ -45,7 +56,7 @@ static enum cct_status load_played(const char *name, const char *digest, struct 
 }
 
 static enum cct_status stage_open(const struct cct_report *report, int arm, const char *profile, struct stage *stage) {
-  const char *name = report->arms[arm], *played = fact_of_arm(report, arm, "sim_machine");
+  const char *name = report->arms[arm], *played = machine_of_arm(report, arm);
   int is_off = !strcmp(name, "off"), is_stripped = !strcmp(name, "stripped"),
       is_emulated = !strncmp(name, "emulated:", 9);
   if (report->is_null || strcmp(report->factor, "condition") ||

@@ -28,10 +28,13 @@ static enum cct_status add_run(struct cct_runs *runs, const char *name) {
   char **questions = names ? realloc(runs->questions, (size_t)(runs->n_runs + 1) * sizeof *questions) : NULL;
   if (questions)
     runs->questions = questions;
-  char *copy = questions ? strdup(name) : NULL;
+  char **machines = questions ? realloc(runs->machines, (size_t)(runs->n_runs + 1) * sizeof *machines) : NULL;
+  if (machines)
+    runs->machines = machines;
+  char *copy = machines ? strdup(name) : NULL;
   if (!copy)
     return cct_fail(CCT_NOMEM, "%s: out of memory", name);
-  runs->questions[runs->n_runs] = NULL;
+  runs->questions[runs->n_runs] = runs->machines[runs->n_runs] = NULL;
   runs->names[runs->n_runs++] = copy;
   return CCT_OK;
 }
@@ -81,11 +84,13 @@ void cct_runs_free(struct cct_runs *runs) {
   for (int i = 0; i < runs->n_runs; i++) {
     free(runs->names[i]);
     free(runs->questions[i]);
+    free(runs->machines[i]);
   }
   free(runs->blocks);
   free(runs->run_of);
   free(runs->boot_of);
   free(runs->names);
   free(runs->questions);
+  free(runs->machines);
   memset(runs, 0, sizeof *runs);
 }

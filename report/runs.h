@@ -15,6 +15,7 @@ struct cct_runs {
   int n_blocks;
   char **names;     /* owned: the directories as given */
   char **questions; /* owned: the question that run.json states, or NULL */
+  char **machines;  /* owned: the profile that sim played, as run.json names it, or NULL */
   int n_runs;
   int n_boots;
   int n_unfinished; /* BLOCK.h5.partial files, left out */

@@ -64,8 +64,16 @@ static enum cct_status list(const char *directory, struct names *names_out, int 
   return status;
 }
 
-/* The question a run was made to answer; a run without run.json, or whose run.json states none, has NULL. */
-static enum cct_status read_question(const char *directory, char **question_out) {
+static enum cct_status copy_text(const struct cct_json *object, const char *key, const char *path, char **text_out) {
+  const struct cct_json *value = object ? cct_json_member(object, key) : NULL;
+  const char *text = value ? cct_json_string(value) : NULL;
+  if (text && *text && !(*text_out = strdup(text)))
+    return cct_fail(CCT_NOMEM, "%s: out of memory", path);
+  return CCT_OK;
+}
+
+/* The question a run was made to answer, and what sim played; NULL where there is no run.json, or it states none. */
+static enum cct_status read_agenda(const char *directory, char **question_out, char **machine_out) {
   char path[4096];
   struct cct_json *document = NULL;
   snprintf(path, sizeof path, "%s/run.json", directory);
@@ -77,10 +85,9 @@ static enum cct_status read_question(const char *directory, char **question_out)
   if (status)
     return status;
   const struct cct_json *agenda = cct_json_member(document, "agenda");
-  const struct cct_json *question = agenda ? cct_json_member(agenda, "question") : NULL;
-  const char *text = question ? cct_json_string(question) : NULL;
-  if (text && *text && !(*question_out = strdup(text)))
-    status = cct_fail(CCT_NOMEM, "%s: out of memory", path);
+  status = copy_text(agenda, "question", path, question_out);
+  if (!status)
+    status = copy_text(agenda, "profile", path, machine_out);
   cct_json_free(document);
   return status;
 }
@@ -101,7 +108,7 @@ static enum cct_status load_one(const char *directory, struct cct_runs *runs) {
       status = cct_runs_add(runs, run, directory, block);
   }
   if (!status)
-    status = read_question(directory, &runs->questions[run]);
+    status = read_agenda(directory, &runs->questions[run], &runs->machines[run]);
   if (!status && unfinished)
     cct_warn("%s: %d unfinished block%s left out; finish the run with --resume", directory, unfinished,
              unfinished == 1 ? "" : "s");
