@@ -88,7 +88,7 @@ static void gather(const struct cct_probe_set *set, const struct want *wants, co
     double y = axis == BY_CALLS   ? point->n * point->value
                : axis == BY_VALUE ? point->value
                                   : point->value - closing_us / point->n;
-    if (!(y > 0))
+    if (!(y > 0) && axis != BY_VALUE)
       continue;
     cloud->x[cloud->n] = x;
     cloud->y[cloud->n] = y;
