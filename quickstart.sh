@@ -11,6 +11,7 @@ trap 'rm -f "$log"' EXIT
 cmake --preset release >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 cmake --build --preset release --target cctax cctax-rank >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 rm -rf "$out"
+mkdir -p "$out"
 build/release/bin/cctax run examples/quickstart.json -o "$out/run"
 build/release/bin/cctax report "$out/run" -o "$out/report"
 echo
