@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "workloads/backends/measure.h"
+
+/* A backend of two ranks whose step lasts a known time, and which counts what it is asked for. */
+static struct {
+  int64_t step_ns;
+  int calls, repetitions, fails_at, told;
+} fake;
+
+static void fake_owned(const struct cct_executor *executor, int *first_out, int *count_out) {
+  (void)executor;
+  *first_out = 4;
+  *count_out = 2;
+}
+
+static enum cct_status fake_step(struct cct_executor *executor, const struct cct_binding *bindings, int n,
+                                 struct cct_burst *burst) {
+  (void)executor;
+  (void)bindings;
+  if (++fake.calls == fake.fails_at)
+    return CCT_STOPPED;
+  fake.repetitions += n;
+  burst->start_ns = fake.calls;
+  burst->rank_ns[0] = fake.step_ns * n;
+  burst->rank_ns[1] = fake.step_ns * n + 1;
+  return CCT_OK;
+}
+
+static void told(void *context, const char *phase, int64_t index) {
+  (void)context;
+  (void)phase;
+  (void)index;
+  fake.told++;
+}
+
+static const struct cct_backend_ops ops = {.owned = fake_owned, .step = fake_step};
+
+static enum cct_status measure(int64_t step_ns, int64_t burst_ns, struct cct_measured *measured) {
+  const struct cct_measure_options options = {.warmup = 5, .samples = 7, .burst_ns = burst_ns, .progress = told};
+  fake.step_ns = step_ns;
+  fake.calls = fake.repetitions = fake.told = 0;
+  return cct_measure(cct_world_self(), &ops, NULL, NULL, &options, measured);
+}
+
+static void a_step_is_timed_one_by_one(void **state) {
+  (void)state;
+  struct cct_measured measured;
+  assert_int_equal(measure(1000, 0, &measured), CCT_OK);
+  assert_int_equal(fake.calls, 5 + 7);
+  assert_int_equal(fake.repetitions, 12);
+  assert_int_equal(fake.told, 12);
+  assert_true(measured.first == 4 && measured.count == 2 && measured.n == 1 && measured.samples == 7);
+  for (int s = 0; s < 7; s++) {
+    assert_int_equal(measured.start_ns[s], 6 + s); /* the warm-ups are not among them */
+    assert_int_equal(measured.burst_ns[2 * s], 1000);
+    assert_int_equal(measured.burst_ns[2 * s + 1], 1001);
+  }
+  cct_measured_free(&measured);
+}
+
+static void short_steps_are_repeated_until_a_burst_is_long(void **state) {
+  (void)state;
+  struct cct_measured measured;
+  assert_int_equal(measure(999, 200000, &measured), CCT_OK); /* the slower rank takes 1000 */
+  assert_int_equal(measured.n, 200);
+  assert_int_equal(measured.burst_ns[0], 999 * 200);
+  assert_int_equal(fake.repetitions, 5 + 3 + 7 * 200);
+  cct_measured_free(&measured);
+  assert_int_equal(measure(3, 200000, &measured), CCT_OK);
+  assert_int_equal(measured.n, CCT_MOST_REPETITIONS);
+  cct_measured_free(&measured);
+  assert_int_equal(measure(1000000, 200000, &measured), CCT_OK);
+  assert_int_equal(measured.n, 1);
+  cct_measured_free(&measured);
+}
+
+static void a_failure_is_passed_on(void **state) {
+  (void)state;
+  struct cct_measured measured;
+  fake.fails_at = 9;
+  assert_int_equal(measure(1000, 0, &measured), CCT_STOPPED);
+  assert_int_equal(fake.calls, 9);
+  fake.fails_at = 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_step_is_timed_one_by_one),
+      cmocka_unit_test(short_steps_are_repeated_until_a_burst_is_long),
+      cmocka_unit_test(a_failure_is_passed_on),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
