@@ -105,6 +105,25 @@ static void tell_lost(const struct cct_profile_report *report) {
                report->lines[i].estimate.repeats, 100 * report->lines[i].estimate.spread);
 }
 
+/* Two columns of one profile are of one kind of GPU, measured by one backend. */
+static enum cct_status check_same_gpu(const struct cct_probe_points *points) {
+  static const char *const names[] = {"gpu.name", "gpu"};
+  const struct cct_probe_set *clear = &points->sets[CCT_PROBE_CLEAR];
+  for (int s = CCT_PROBE_STRIPPED; s < CCT_PROBE_COLUMNS; s++) {
+    const struct cct_probe_set *other = &points->sets[s];
+    if (other->n && strcmp(clear->backend, other->backend))
+      return cct_fail(CCT_USAGE, "condition %s is of backend %s, %s of %s: they make no profile together",
+                      clear->condition, clear->backend, other->condition, other->backend);
+    for (int i = 0; other->n && i < 2; i++) {
+      const char *a = cct_probe_set_fact(clear, names[i]), *b = cct_probe_set_fact(other, names[i]);
+      if (a && b && strcmp(a, b))
+        return cct_fail(CCT_USAGE, "condition %s is of '%s', %s of '%s': they make no profile together",
+                        clear->condition, a, other->condition, b);
+    }
+  }
+  return CCT_OK;
+}
+
 enum cct_status cct_cmd_profile(const struct cct_options *options, const char *const *args, int n_args) {
   const char *path = options->v[CCT_OPT_OUTPUT].s, *base_name = options->v[CCT_OPT_PROFILE_FILE].s;
   struct cct_probe_points *points = calloc(1, sizeof *points);
@@ -123,6 +142,8 @@ enum cct_status cct_cmd_profile(const struct cct_options *options, const char *c
     status = cct_probe_points_add(points, args[i]);
   if (!status && !points->sets[CCT_PROBE_CLEAR].n)
     status = cct_fail(CCT_USAGE, "%s: no block of condition off or tee: a profile's clear column needs one", args[0]);
+  if (!status)
+    status = check_same_gpu(points);
   if (!status)
     status = cct_profile_make(points, base, name, &report, &document);
   if (!status && !report.n_lost) {
