@@ -8,14 +8,18 @@
 struct cct_suite {
   const struct cct_backend_ops *ops;
   struct cct_backend_options options;
-  int ranks, first_seed, n_seeds, n_entries, n_tries;
+  int ranks, first_seed, n_seeds, n_entries;
   int64_t unit_ns;
-  /* A virtual clock: the law to the nanosecond; else ends that the law puts clearly apart keep their order. */
+  /* A virtual clock: the law to the nanosecond, in one attempt. Else nothing may end before the law lets it, in any
+   * attempt; and ends that the law puts clearly apart keep their order, surcharges have their size, in attempts that
+   * the machine left alone (calm.h), of which `budget_ns` bounds the search for one job or surcharge. */
   int is_exact;
+  int64_t budget_ns;
   /* Computing lanes share cores: then, on a real clock, only that nothing ends too early is judged. */
   int has_hostwork;
   int pageable_blocks; /* whatever a copy says (CCT_RANDOM_PAGEABLE_BLOCKS) */
   int n_failed;        /* process 0's verdict */
+  int n_unjudged;      /* and what it could not judge, since nothing was ever left alone: to be skipped, not passed */
 };
 
 /* The same random jobs complete in the same order as by the law; each verifies without a wrong element. */

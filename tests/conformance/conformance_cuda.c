@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #include "conformance/conformance.h"
@@ -12,13 +13,15 @@
 struct cct_log_room;
 const struct cct_backend_ops *cctax_cuda_ops(const struct cct_log_room *room);
 
+static int n_unjudged;
+
 static struct cct_suite suite_of(int ranks) {
   return (struct cct_suite){.ops = cctax_cuda_ops(NULL),
                             .options = {.deadline_ns = 20000000000, .is_traced = 1},
                             .ranks = ranks,
                             .first_seed = 100 * ranks,
                             .n_entries = 14,
-                            .n_tries = 20,
+                            .budget_ns = 1000000000,
                             .pageable_blocks = 1,
                             .unit_ns = 3000000};
 }
@@ -32,6 +35,7 @@ static void order_of(int ranks, int n_seeds, int has_hostwork) {
 #endif
   assert_int_equal(cct_world_threads(ranks, cct_conformance_order, &suite), 0);
   assert_int_equal(suite.n_failed, 0);
+  n_unjudged += suite.n_unjudged;
 }
 
 static void one_rank(void **state) {
@@ -57,14 +61,18 @@ static void surcharges(void **state) {
   for (int ranks = 1; ranks <= 2; ranks++) {
     struct cct_suite suite = suite_of(ranks);
     suite.options.is_traced = 0;
-    suite.n_tries = 200;
+    suite.budget_ns = 500000000;
     assert_int_equal(cct_world_threads(ranks, cct_conformance_surcharges, &suite), 0);
     assert_int_equal(suite.n_failed, 0);
+    n_unjudged += suite.n_unjudged;
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks),
                                      cmocka_unit_test(computing_hosts), cmocka_unit_test(surcharges)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+  if (n_unjudged && !n_failed)
+    printf("skipped: %d jobs and surcharges could not be judged, since other processes kept the cores\n", n_unjudged);
+  return n_failed ? n_failed : n_unjudged ? 77 : 0;
 }

@@ -4,15 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
-
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "conformance/conformance.h"
 #include "fakes/world_threads.h"
 
 extern const struct cct_backend_ops cct_backend_host;
+static int n_unjudged;
 
 static void order_of(int ranks, int n_seeds, int has_hostwork) {
   struct cct_suite suite = {.ops = &cct_backend_host,
@@ -21,11 +20,12 @@ static void order_of(int ranks, int n_seeds, int has_hostwork) {
                             .first_seed = 100 * ranks,
                             .n_seeds = n_seeds,
                             .n_entries = 14,
-                            .n_tries = 25,
+                            .budget_ns = 1000000000,
                             .has_hostwork = has_hostwork,
                             .unit_ns = 1000000};
   assert_int_equal(cct_world_threads(ranks, cct_conformance_order, &suite), 0);
   assert_int_equal(suite.n_failed, 0);
+  n_unjudged += suite.n_unjudged;
 }
 
 static void one_rank(void **state) {
@@ -59,21 +59,22 @@ static void surcharges(void **state) {
 #ifdef __SANITIZE_THREAD__
   skip(); /* every copy is slowed beyond what a surcharge could be told from */
 #endif
-  double load = 0;
-  if (getloadavg(&load, 1) == 1 && load > 2 * (double)sysconf(_SC_NPROCESSORS_ONLN))
-    skip(); /* nor where every core has others waiting */
   struct cct_suite suite = {.ops = &cct_backend_host,
                             .options = {.has_multicast = 1, .scale = 1, .deadline_ns = 20000000000},
-                            .n_tries = 200,
+                            .budget_ns = 500000000,
                             .unit_ns = 1000000};
   for (suite.ranks = 1; suite.ranks <= 2; suite.ranks++)
     assert_int_equal(cct_world_threads(suite.ranks, cct_conformance_surcharges, &suite), 0);
   assert_int_equal(suite.n_failed, 0);
+  n_unjudged += suite.n_unjudged;
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank),        cmocka_unit_test(two_ranks),
                                      cmocka_unit_test(three_ranks),     cmocka_unit_test(four_ranks),
                                      cmocka_unit_test(computing_hosts), cmocka_unit_test(surcharges)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+  if (n_unjudged && !n_failed)
+    printf("skipped: %d jobs and surcharges could not be judged, since other processes kept the cores\n", n_unjudged);
+  return n_failed ? n_failed : n_unjudged ? 77 : 0;
 }

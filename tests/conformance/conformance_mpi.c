@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
                             .first_seed = 5000,
                             .n_seeds = 6,
                             .n_entries = 14,
-                            .n_tries = 25,
+                            .budget_ns = 1000000000,
                             .unit_ns = 1000000,
                             .is_exact = is_sim};
   if (!suite.ops || (is_sim && cct_profile_load("h200", &machine)))
@@ -31,12 +31,14 @@ int main(int argc, char **argv) {
            suite.n_seeds);
   int n_broken = suite.n_failed;
   suite.n_failed = 0;
-  suite.n_tries = 100;
+  suite.budget_ns = 500000000;
   cct_conformance_surcharges(world, &suite);
   if (!world->rank)
-    printf("%s over MPI, %d processes: %d surcharges were not recovered\n", argv[1], world->size, suite.n_failed);
-  suite.n_failed += n_broken;
-  int status = world->ops->bcast(world, &suite.n_failed, sizeof suite.n_failed, 0) || suite.n_failed;
+    printf("%s over MPI, %d processes: %d surcharges were not recovered; not judged: %d jobs and surcharges\n", argv[1],
+           world->size, suite.n_failed, suite.n_unjudged);
+  int status = suite.n_failed + n_broken ? 1 : suite.n_unjudged ? 77 : 0;
+  if (world->ops->bcast(world, &status, sizeof status, 0))
+    status = 1;
   cct_world_mpi_close(world);
   cct_profile_free(machine);
   return status;

@@ -30,7 +30,6 @@ static void law_of(int ranks, int processes, int n_seeds) {
                             .first_seed = 1000 * ranks,
                             .n_seeds = n_seeds,
                             .n_entries = 24,
-                            .n_tries = 1,
                             .unit_ns = 5000,
                             .is_exact = 1};
   assert_int_equal(cct_world_threads(processes, cct_conformance_order, &suite), 0);
@@ -52,12 +51,8 @@ static void several_processes(void **state) {
 
 static void surcharges(void **state) {
   (void)state;
-  struct cct_suite suite = {.ops = &cct_backend_sim,
-                            .options = {.has_multicast = 1},
-                            .ranks = 2,
-                            .n_tries = 1,
-                            .unit_ns = 31000,
-                            .is_exact = 1};
+  struct cct_suite suite = {
+      .ops = &cct_backend_sim, .options = {.has_multicast = 1}, .ranks = 2, .unit_ns = 31000, .is_exact = 1};
   assert_int_equal(cct_world_threads(1, cct_conformance_surcharges, &suite), 0);
   assert_int_equal(cct_world_threads(2, cct_conformance_surcharges, &suite), 0);
   assert_int_equal(suite.n_failed, 0);

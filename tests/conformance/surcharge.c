@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "conformance/calm.h"
 #include "conformance/conformance.h"
 
 enum {
   stream,
   host,
   n_times = 6,
+  n_calm_enough = 5, /* bursts that nothing disturbed, of which the shortest has the wrong size, condemn a backend */
   copy_bytes = 1 << 20,
   reduce_bytes = 4096
 };
@@ -127,11 +130,12 @@ static const struct row rows[] = {
     {CCT_OP_COPY, CCT_BOUNDARY_CPU, 0, 0},
 };
 
-/* One of the two jobs that are compared, and the shortest burst of it so far, of the slowest rank. */
+/* One of the two jobs that are compared, and the shortest burst of it that nothing disturbed, of the slowest rank. */
 struct side {
   struct cct_backend *backend;
   struct cct_executor *x;
   int64_t best_ns;
+  int n_calm;
 };
 
 static void open_side(const struct cct_world *world, const struct cct_suite *suite, const struct cct_job *job,
@@ -139,17 +143,24 @@ static void open_side(const struct cct_world *world, const struct cct_suite *sui
   struct cct_backend_options options = suite->options;
   options.emulated = emulated;
   side->best_ns = INT64_MAX;
+  side->n_calm = 0;
   if (suite->ops->open(world, &options, &side->backend) || suite->ops->load(side->backend, job, &side->x))
     abort();
 }
 
-static void burst_of(const struct cct_world *world, const struct cct_suite *suite, struct side *side) {
+static void burst_of(const struct cct_world *world, const struct cct_suite *suite, int64_t most_waited_ns,
+                     struct side *side) {
   int64_t rank_ns[64];
+  struct cct_calm begun;
   struct cct_burst burst = {.rank_ns = rank_ns};
+  cct_calm_begin(&begun);
   if (world->ops->barrier(world) || suite->ops->step(side->x, NULL, 1, &burst))
     abort();
   if (world->ops->allreduce_i64(world, rank_ns, 1, CCT_REDUCE_MAX))
     abort();
+  if (cct_calm_end(world, &begun) > most_waited_ns && !suite->is_exact)
+    return;
+  side->n_calm++;
   side->best_ns = rank_ns[0] < side->best_ns ? rank_ns[0] : side->best_ns;
 }
 
@@ -171,13 +182,18 @@ static double expected_us(const struct cct_suite *suite, const struct row *row, 
   return n_times * (copy->fixed_us.value + copy_bytes / copy->gb_s.value / 1e3) - (double)clear_ns / 1e3;
 }
 
+/* A virtual clock rounds each duration; on a real one a tenth, and what a woken thread may come late. */
+static double tolerance_of(const struct cct_suite *suite, double us) {
+  return suite->is_exact ? n_times * 1e-3 : 0.1 * fabs(us) + n_times * 100;
+}
+
 /* In turns, so that a load of the machine meets both; on a real clock until the surcharge stands out from it. */
 static void recover(const struct cct_world *world, struct cct_suite *suite, const struct row *row,
                     enum cct_submission_form form) {
   struct machine m;
   struct side clear, emulated;
   struct cct_job *clear_job = make_job(suite->ranks, row->kind), *emulated_job;
-  double us = 0, got_us = 0, tolerance_us = 0;
+  double us = 0, got_us = 0;
   make_machine(&m, suite->ranks, (double)suite->unit_ns / 1e3, form);
   if (suite->is_exact)
     suite->options.machine = &m.profile;
@@ -185,15 +201,25 @@ static void recover(const struct cct_world *world, struct cct_suite *suite, cons
     abort();
   open_side(world, suite, clear_job, NULL, &clear);
   open_side(world, suite, emulated_job, &m.profile, &emulated);
-  for (int i = 0; i == 0 || (i < suite->n_tries && fabs(got_us - us) > tolerance_us); i++) {
-    burst_of(world, suite, &clear);
-    burst_of(world, suite, &emulated);
+  int64_t end_ns = cct_clock_ns() + suite->budget_ns;
+  /* A thread may wait for half of what is tolerated: two take turns on the way to a step's end. */
+  int64_t most_waited_ns = llround(0.5e3 * tolerance_of(suite, expected_us(suite, row, &m, 0)));
+  int is_right = 0, n_calm = 0;
+  do {
+    burst_of(world, suite, most_waited_ns, &clear);
+    burst_of(world, suite, most_waited_ns, &emulated);
+    n_calm = clear.n_calm < emulated.n_calm ? clear.n_calm : emulated.n_calm;
+    if (!n_calm)
+      continue;
     us = expected_us(suite, row, &m, clear.best_ns);
     got_us = (double)(emulated.best_ns - clear.best_ns) / 1e3;
-    /* A virtual clock rounds each duration; on a real one a tenth, and what a woken thread may come late. */
-    tolerance_us = suite->is_exact ? n_times * 1e-3 : 0.1 * fabs(us) + n_times * 100;
-  }
-  if (!world->rank && fabs(got_us - us) > tolerance_us) {
+    is_right = fabs(got_us - us) <= tolerance_of(suite, us);
+  } while (!is_right && !suite->is_exact && cct_is_before(world, end_ns));
+  if (!world->rank && !is_right && n_calm < n_calm_enough && !suite->is_exact) {
+    suite->n_unjudged++;
+    printf("%s: %s, %s, form %s: not judged: the machine left %d of its bursts alone\n", suite->ops->name,
+           cct_op_name(row->kind), cct_boundary_name(row->boundary), form == CCT_FORM_HOST ? "host" : "stream", n_calm);
+  } else if (!world->rank && !is_right) {
     suite->n_failed++;
     printf("%s: %s, %s, form %s: emulation added %.3f us, the profile says %.3f\n", suite->ops->name,
            cct_op_name(row->kind), cct_boundary_name(row->boundary), form == CCT_FORM_HOST ? "host" : "stream", got_us,
@@ -214,6 +240,8 @@ void cct_conformance_surcharges(const struct cct_world *world, void *argument) {
     recover(world, &mine, &rows[i], CCT_FORM_HOST);
     recover(world, &mine, &rows[i], CCT_FORM_STREAM);
   }
-  if (!world->rank)
-    ((struct cct_suite *)argument)->n_failed = mine.n_failed;
+  if (world->rank)
+    return;
+  ((struct cct_suite *)argument)->n_failed = mine.n_failed;
+  ((struct cct_suite *)argument)->n_unjudged = mine.n_unjudged;
 }
