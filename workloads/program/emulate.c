@@ -215,9 +215,11 @@ static enum cct_status emulate_program(struct emulation *e) {
     cct_program_add_lane(e->new, old->lanes[i].name, old->lanes[i].kind);
   for (int i = 0; i < old->n_slots; i++)
     cct_program_add_slot(e->new, old->slots[i].name, old->slots[i].value);
-  for (int i = 0; i < old->n_buffers; i++)
-    cct_program_add_buffer(e->new, old->buffers[i].name, old->buffers[i].bytes, old->buffers[i].memory,
-                           old->buffers[i].is_weight);
+  for (int i = 0; i < old->n_buffers; i++) {
+    const struct cct_buffer *buffer = &old->buffers[i];
+    int id = cct_program_add_buffer(e->new, buffer->name, buffer->bytes, buffer->memory, buffer->is_weight);
+    cct_program_set_buffer(e->new, id, buffer->is_rotated, buffer->registration);
+  }
   enum cct_status status = CCT_OK;
   for (e->is_counting = 1; e->is_counting >= 0 && !status; e->is_counting--) {
     e->n = 0;

@@ -25,6 +25,16 @@ static const char *const algorithm_names[] = {
     CCT_ALGORITHMS(ROW)
 #undef ROW
 };
+static const char *const reduction_names[] = {
+#define ROW(id, name) NAME(CCT_REDUCTION_##id, name)
+    CCT_REDUCTIONS(ROW)
+#undef ROW
+};
+static const char *const registration_names[] = {
+#define ROW(id, name) NAME(CCT_REGISTRATION_##id, name)
+    CCT_REGISTRATIONS(ROW)
+#undef ROW
+};
 static const char *const direction_names[] = {
 #define ROW(id, name) NAME(CCT_COPY_##id, name)
     CCT_DIRECTIONS(ROW)
@@ -60,6 +70,14 @@ const char *cct_algorithm_name(enum cct_algorithm algorithm) {
   return algorithm_names[algorithm];
 }
 
+const char *cct_reduction_name(enum cct_reduction reduction) {
+  return reduction_names[reduction];
+}
+
+const char *cct_registration_name(enum cct_registration registration) {
+  return registration_names[registration];
+}
+
 const char *cct_direction_name(enum cct_direction direction) {
   return direction_names[direction];
 }
@@ -74,6 +92,10 @@ int cct_type_bits(enum cct_type type) {
 
 int cct_type_significand_bits(enum cct_type type) {
   return types[type].significand_bits;
+}
+
+int cct_collective_reduces(enum cct_collective kind) {
+  return kind == CCT_COLL_ALL_REDUCE || kind == CCT_COLL_REDUCE_SCATTER || kind == CCT_COLL_REDUCE;
 }
 
 double cct_collective_factor(enum cct_collective kind, int n) {
@@ -102,6 +124,10 @@ int cct_op_by_name(const char *name) {
 
 int cct_collective_by_name(const char *name) {
   return by_name(name, collective_names, CCT_COLL_COUNT);
+}
+
+int cct_reduction_by_name(const char *name) {
+  return by_name(name, reduction_names, CCT_REDUCTION_COUNT);
 }
 
 int cct_type_by_name(const char *name) {
@@ -220,6 +246,14 @@ int cct_program_add_buffer(struct cct_program *program, const char *name, struct
   *buffer = (struct cct_buffer){.bytes = bytes, .memory = memory, .is_weight = is_weight};
   strncpy(buffer->name, name, sizeof buffer->name - 1);
   return program->n_buffers++;
+}
+
+void cct_program_set_buffer(struct cct_program *program, int buffer, int is_rotated,
+                            enum cct_registration registration) {
+  if (program->is_failed)
+    return;
+  program->buffers[buffer].is_rotated = is_rotated;
+  program->buffers[buffer].registration = registration;
 }
 
 int cct_program_add(struct cct_program *program, const struct cct_op *op, const struct cct_wait *waits, int n_waits) {

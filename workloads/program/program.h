@@ -14,8 +14,8 @@
  *  1. A host lane runs its entries in array order. A submission takes its submission time there: H(h) += submit. A GPU
  *     lane's DELAY is handed over at H(h) and takes none.
  *  2. A GPU operation starts at max(end of its submission, G(lane), end of every wait); G(lane) = its end. Lanes do not
- *     slow each other. A blocking COPY (it says so, or this machine's copies of its kind block) moves H(h) to its own end.
- *     HOSTWORK and a host lane's DELAY start at max(H(h), waits).
+ *     slow each other. A blocking COPY (it says so, or this machine's copies of its kind block) moves H(h) to its own
+ * end. HOSTWORK and a host lane's DELAY start at max(H(h), waits).
  *  3. A wait names an earlier entry, or `prev:ID`: entry ID of the repetition before (no constraint in the first).
  *  4. A COLLECTIVE starts for all members of its group at the latest member's ready time and ends for all after the
  * longest member's duration. The n-th of a group is the same on each member. SEND and RECV: the same with two members;
@@ -96,6 +96,15 @@ enum cct_collective {
   CCT_COLL_COUNT
 };
 
+/* What a reducing collective makes of its inputs; the mean of integers is rounded towards zero, as NCCL's is. */
+#define CCT_REDUCTIONS(X) X(SUM, "sum") X(PROD, "prod") X(MIN, "min") X(MAX, "max") X(AVG, "avg")
+enum cct_reduction {
+#define CCT_REDUCTION_ENUM(id, name) CCT_REDUCTION_##id,
+  CCT_REDUCTIONS(CCT_REDUCTION_ENUM)
+#undef CCT_REDUCTION_ENUM
+  CCT_REDUCTION_COUNT
+};
+
 /* Who performs an all-reduce: the collective library, or a P2P kernel over IPC as serving engines use. */
 #define CCT_ALGORITHMS(X) X(AUTO, "auto") X(ONESHOT, "oneshot") X(TWOSHOT, "twoshot")
 enum cct_algorithm {
@@ -121,19 +130,32 @@ enum cct_memory {
   CCT_MEMORY_COUNT
 };
 
+/* How the collective library knows a buffer; nccl-tests' -R, and with `ce` also copy engines instead of kernels. */
+#define CCT_REGISTRATIONS(X) X(NONE, "0") X(LOCAL, "1") X(SYMMETRIC, "2") X(COPY_ENGINE, "ce")
+enum cct_registration {
+#define CCT_REGISTRATION_ENUM(id, name) CCT_REGISTRATION_##id,
+  CCT_REGISTRATIONS(CCT_REGISTRATION_ENUM)
+#undef CCT_REGISTRATION_ENUM
+  CCT_REGISTRATION_COUNT
+};
+
 const char *cct_op_name(enum cct_op_kind kind);
 const char *cct_type_name(enum cct_type type);
 const char *cct_collective_name(enum cct_collective kind);
 const char *cct_algorithm_name(enum cct_algorithm algorithm);
+const char *cct_reduction_name(enum cct_reduction reduction);
+const char *cct_registration_name(enum cct_registration registration);
 const char *cct_direction_name(enum cct_direction direction);
 const char *cct_memory_name(enum cct_memory memory);
 int cct_type_bits(enum cct_type type);
 int cct_type_significand_bits(enum cct_type type);
+int cct_collective_reduces(enum cct_collective kind); /* its inputs are added up, or otherwise reduced */
 double cct_collective_factor(enum cct_collective kind, int n);
 /* The id of a name, or -1. */
 int cct_op_by_name(const char *name);
 int cct_type_by_name(const char *name);
 int cct_collective_by_name(const char *name);
+int cct_reduction_by_name(const char *name);
 
 /* base + per * slot value; slot -1 means the constant `base`. */
 struct cct_quantity {
@@ -190,6 +212,8 @@ struct cct_op {
       struct cct_quantity bytes;
       enum cct_type type;
       enum cct_algorithm algorithm;
+      enum cct_reduction reduction;
+      int root;   /* BROADCAST, REDUCE: a member's index */
       int matrix; /* ALL_TO_ALLV: id of the traffic matrix in the binding; -1: uniform */
     } collective;
     struct { /* SEND, RECV: peer = member (own index + offset) mod size */
@@ -212,7 +236,8 @@ struct cct_op {
       int of;
     } delay;
     struct {
-      int key; /* one captured graph a key */
+      int key;      /* one captured graph a key */
+      int is_fresh; /* instantiated anew before each burst, so that its first launch pays what a first launch pays */
     } graph;
     struct {
       int opens; /* id of the bracket it closes */
@@ -239,6 +264,9 @@ struct cct_buffer {
   struct cct_quantity bytes;
   enum cct_memory memory;
   int is_weight; /* counted as weights; larger than L2 together, so that no step reads a warm cache */
+  /* Of collectives: use k of a burst, counted over entries and repetitions, begins at (k mod (bytes / size)) x size. */
+  int is_rotated;
+  enum cct_registration registration;
 };
 
 /* One role of rank. Lanes, slots, buffers and entries are indexed from 0 in the order they were added. */
@@ -288,6 +316,9 @@ int cct_program_add_lane(struct cct_program *program, const char *name, enum cct
 int cct_program_add_slot(struct cct_program *program, const char *name, int64_t value);
 int cct_program_add_buffer(struct cct_program *program, const char *name, struct cct_quantity bytes,
                            enum cct_memory memory, int is_weight);
+/* Sets what cct_program_add_buffer leaves 0. */
+void cct_program_set_buffer(struct cct_program *program, int buffer, int is_rotated,
+                            enum cct_registration registration);
 /* Appends a copy of `op` (its first_wait and n_waits are set here, its name is copied) with `n_waits` waits. */
 int cct_program_add(struct cct_program *program, const struct cct_op *op, const struct cct_wait *waits, int n_waits);
 

@@ -129,6 +129,15 @@ static const char *wrong_collective(const struct check *c, const struct cct_op *
     return "its bytes are no size, or name a slot that does not exist";
   if (op->collective.algorithm != CCT_ALGORITHM_AUTO && op->collective.kind != CCT_COLL_ALL_REDUCE)
     return "oneshot and twoshot are algorithms of all_reduce alone";
+  if (op->collective.reduction >= CCT_REDUCTION_COUNT)
+    return "its reduction is unknown";
+  if (op->collective.reduction != CCT_REDUCTION_SUM &&
+      (!cct_collective_reduces(op->collective.kind) || op->collective.algorithm != CCT_ALGORITHM_AUTO))
+    return "what moves data reduces nothing, and oneshot and twoshot add: its reduction has to be sum";
+  if (op->collective.root < 0 || op->collective.root >= c->job->groups[op->collective.group].size)
+    return "its root is no member of its group";
+  if (op->collective.root && op->collective.kind != CCT_COLL_BROADCAST && op->collective.kind != CCT_COLL_REDUCE)
+    return "a root belongs to broadcast and reduce alone";
   if (op->collective.matrix < -1 || op->collective.matrix >= c->program->n_matrices)
     return "its traffic matrix does not exist";
   if (op->collective.matrix >= 0 && op->collective.kind != CCT_COLL_ALL_TO_ALLV)

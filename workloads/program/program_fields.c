@@ -11,6 +11,8 @@ NAMES(op_names, CCT_OPS, SECOND)
 NAMES(type_names, CCT_TYPES, SECOND)
 NAMES(collective_names, CCT_COLLECTIVES, SECOND)
 NAMES(algorithm_names, CCT_ALGORITHMS, SECOND)
+NAMES(reduction_names, CCT_REDUCTIONS, SECOND)
+NAMES(registration_names, CCT_REGISTRATIONS, SECOND)
 NAMES(direction_names, CCT_DIRECTIONS, SECOND)
 NAMES(memory_names, CCT_MEMORIES, SECOND)
 static const char *const lane_kind_names[] = {"stream", "host"};
@@ -136,6 +138,8 @@ static void visit_collective(struct cct_fields *f, struct cct_op *op) {
   cct_field_quantity(f, "bytes", &op->collective.bytes);
   ENUM(f, "type", type_names, op->collective.type, 0);
   ENUM(f, "algorithm", algorithm_names, op->collective.algorithm, 1);
+  ENUM(f, "reduction", reduction_names, op->collective.reduction, 1);
+  cct_field_int(f, "root", &op->collective.root, 0, INT32_MAX, &zero);
   cct_field_int(f, "matrix", &op->collective.matrix, -1, 1 << 20, &cct_fields_none);
 }
 
@@ -190,6 +194,7 @@ void cct_fields_of_op(struct cct_fields *f, struct cct_op *op) {
     break;
   case CCT_OP_GRAPH:
     cct_field_int(f, "key", &op->graph.key, 0, INT32_MAX, &zero);
+    cct_field_bool(f, "fresh", &op->graph.is_fresh);
     break;
   default:
     break;
@@ -208,4 +213,8 @@ void cct_field_lane_kind(struct cct_fields *f, enum cct_lane_kind *kind) {
 
 void cct_field_memory(struct cct_fields *f, enum cct_memory *memory) {
   ENUM(f, "memory", memory_names, *memory, 0);
+}
+
+void cct_field_registration(struct cct_fields *f, enum cct_registration *registration) {
+  ENUM(f, "registration", registration_names, *registration, 1);
 }

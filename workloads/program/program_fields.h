@@ -36,6 +36,7 @@ void cct_field_text(struct cct_fields *f, const char *key, char *text, size_t si
 void cct_field_op_kind(struct cct_fields *f, enum cct_op_kind *kind);
 void cct_field_lane_kind(struct cct_fields *f, enum cct_lane_kind *kind);
 void cct_field_memory(struct cct_fields *f, enum cct_memory *memory);
+void cct_field_registration(struct cct_fields *f, enum cct_registration *registration); /* absent: none */
 /* The keys that belong to the entry's kind alone. */
 void cct_fields_of_op(struct cct_fields *f, struct cct_op *op);
 

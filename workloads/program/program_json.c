@@ -71,6 +71,8 @@ static struct cct_json *program_to_json(const struct cct_program *p) {
     cct_field_quantity(&f, "bytes", &buffer.bytes);
     cct_field_memory(&f, &buffer.memory);
     cct_field_bool(&f, "weight", &buffer.is_weight);
+    cct_field_bool(&f, "rotated", &buffer.is_rotated);
+    cct_field_registration(&f, &buffer.registration);
     cct_json_add(array, json);
   }
   cct_json_set(object, "ops", array = cct_json_new_array());

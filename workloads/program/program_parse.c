@@ -127,13 +127,16 @@ static enum cct_status read_slot(const struct cct_json_at *at, struct cct_progra
 static enum cct_status read_buffer(const struct cct_json_at *at, struct cct_program *p) {
   struct cct_fields f = {.way = CCT_FIELDS_READ, .at = *at};
   struct cct_buffer buffer = {0};
-  if (known(&f, (const char *const[]){"name", "bytes", "memory", "weight"}, 4) == CCT_OK) {
+  if (known(&f, (const char *const[]){"name", "bytes", "memory", "weight", "rotated", "registration"}, 6) == CCT_OK) {
     cct_field_text(&f, "name", buffer.name, sizeof buffer.name);
     cct_field_quantity(&f, "bytes", &buffer.bytes);
     cct_field_memory(&f, &buffer.memory);
     cct_field_bool(&f, "weight", &buffer.is_weight);
+    cct_field_bool(&f, "rotated", &buffer.is_rotated);
+    cct_field_registration(&f, &buffer.registration);
     if (!f.status)
-      cct_program_add_buffer(p, buffer.name, buffer.bytes, buffer.memory, buffer.is_weight);
+      cct_program_set_buffer(p, cct_program_add_buffer(p, buffer.name, buffer.bytes, buffer.memory, buffer.is_weight),
+                             buffer.is_rotated, buffer.registration);
   }
   return f.status;
 }
