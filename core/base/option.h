@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one option table. From a row follow: parsing on the command line, the key in suite.json and in a CELL (the long name
- * with _ for -), its check, its default, short and long help, the man page and shell completion. A flag enters the product
- * by one row here, whatever room reads it. */
+ * The one option table. From a row follow: parsing on the command line, the key in suite.json and in a CELL (the long
+ * name with _ for -), its check, its default, short and long help, the man page and shell completion. A flag enters the
+ * product by one row here, whatever room reads it. */
 #ifndef CCT_BASE_OPTION_H
 #define CCT_BASE_OPTION_H
 
@@ -47,15 +47,17 @@ enum cct_option_scope {
     "where the results go")                                                                                            \
   X(MODEL, "model", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_STEPS, CELL,                                                 \
     "a preset of data/models or a Hugging Face config.json")                                                           \
-  X(WORKLOAD, "workload", 0, WORD, 0, 0, NULL, "train|prefill|decode|serve|collective|probe", CCT_STEPS, CELL, \
-    "the step to perform; collective and probe need no model")   \
+  X(WORKLOAD, "workload", 0, WORD, 0, 0, NULL, "train|prefill|decode|serve|collective|probe", CCT_STEPS, CELL,         \
+    "the step to perform; collective and probe need no model")                                                         \
   X(LAYOUT, "layout", 0, TEXT, 0, 0, NULL, "tp=N,ep=N,dp=N", 0, CELL, "how the model is spread")                       \
   X(LAYOUTS, "layouts", 0, TEXT, 0, 0, NULL, "L[/L..]|all", CCT_STEPS, COMMAND,                                        \
     "layouts such as tp=8 or tp=2,ep=8,dp=4, separated by /, or every legal one")                                      \
   X(PROGRAM, "program", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN, CELL,                                                    \
     "a step program as --dry-run --json prints it, instead of model and workload")                                     \
-  X(NP, "np", 0, I64, 1, 65536, NULL, "N", CCT_STEPS | CCT_TUNE | CCT_PROBE, CELL, "ranks")                            \
-  X(BATCH, "batch", 0, I64, 1, 1 << 20, "8", "B", CCT_STEPS, CELL, "sequences a decode step works on, per data-parallel rank") \
+  X(NP, "np", 'g', I64, 1, 65536, NULL, "N", CCT_STEPS | CCT_TUNE | CCT_PROBE | CCT_COLL, CELL,                        \
+    "ranks, each a process of its own")                                                                                \
+  X(BATCH, "batch", 0, I64, 1, 1 << 20, "8", "B", CCT_STEPS, CELL,                                                     \
+    "sequences a decode step works on, per data-parallel rank")                                                        \
   X(INPUT_LEN, "input-len", 0, I64, 1, 1 << 24, "1024", "I", CCT_STEPS, CELL, "prompt tokens a request")               \
   X(OUTPUT_LEN, "output-len", 0, I64, 1, 1 << 24, "1024", "O", CCT_STEPS, CELL, "generated tokens a request")          \
   X(CONCURRENCY, "concurrency", 0, I64, 1, 1 << 20, "32", "C", CCT_STEPS, CELL, "requests at once (serve)")            \
@@ -70,8 +72,10 @@ enum cct_option_scope {
     "expert dispatch (default: per-rank in serving, per-expert in training)")                                          \
   X(ROUTING, "routing", 0, WORD, 0, 0, "padded", "host|padded", CCT_STEPS, CELL,                                       \
     "who knows the expert counts: read back to the host, or padded to capacity")                                       \
-  X(SKEW, "skew", 0, TEXT, 0, 0, "uniform", "uniform|zipf:S|FILE", CCT_STEPS, CELL, "how tokens choose experts")       \
-  X(ALLREDUCE, "allreduce", 0, WORD, 0, 0, "nccl", "nccl|oneshot|twoshot", CCT_STEPS, CELL, "who performs TP all-reduces") \
+  X(SKEW, "skew", 0, TEXT, 0, 0, "uniform", "uniform|zipf:S|FILE", CCT_STEPS | CCT_COLL, CELL,                         \
+    "how tokens choose experts, or all_to_allv spreads what a rank sends; FILE: bytes from rank to rank")              \
+  X(ALLREDUCE, "allreduce", 0, WORD, 0, 0, "nccl", "nccl|oneshot|twoshot", CCT_STEPS | CCT_COLL, CELL,                 \
+    "who performs all-reduces: NCCL, or a kernel over peer access")                                                    \
   X(OPTIMIZER, "optimizer", 0, WORD, 0, 0, "adam", "adam|adam-zero1", CCT_STEPS, CELL,                                 \
     "optimizer state: 16 bytes a parameter, or sharded over dp")                                                       \
   X(RECOMPUTE, "recompute", 0, WORD, 0, 0, "none", "none|selective|full", CCT_STEPS, CELL, "activation recomputation") \
@@ -79,16 +83,18 @@ enum cct_option_scope {
     "train with tp > 1: all-gather and reduce-scatter around sharded norms, or all-reduce")                            \
   X(OVERLAP, "overlap", 0, WORD, 0, 0, "off", "on|off", CCT_STEPS, CELL,                                               \
     "decode: the host goes on to the next step while the GPU works, and reads tokens one step late")                   \
-  X(HOST_US, "host-us", 0, F64, 0, 1e7, "0", "US", CCT_STEPS, CELL, "decode: work of the serving engine on the host a step") \
+  X(HOST_US, "host-us", 0, F64, 0, 1e7, "0", "US", CCT_STEPS, CELL,                                                    \
+    "decode: work of the serving engine on the host a step")                                                           \
   X(DISPATCH_TYPE, "dispatch-type", 0, WORD, 0, 0, NULL, "bf16|fp8", CCT_STEPS, CELL,                                  \
     "type of dispatched tokens (default: fp8 in serving with fp8 or nvfp4 weights, else bf16)")                        \
-  X(COMBINE_TYPE, "combine-type", 0, WORD, 0, 0, "bf16", "bf16|fp8", CCT_STEPS, CELL, "type of combined expert outputs") \
+  X(COMBINE_TYPE, "combine-type", 0, WORD, 0, 0, "bf16", "bf16|fp8", CCT_STEPS, CELL,                                  \
+    "type of combined expert outputs")                                                                                 \
   X(ASSUME, "assume", 0, TEXT, 0, 0, NULL, "KEY=VALUE[,KEY=VALUE..]", CCT_STEPS, CELL,                                 \
     "state what a model key means that is not modelled: a value that is, or ignore")                                   \
-  X(COLLECTIVE, "collective", 0, WORD, 0, 0, "all_reduce",                                                               \
-    "all_reduce|all_gather|reduce_scatter|all_to_all|all_to_allv|broadcast|reduce|send_recv", CCT_RUN, CELL,           \
-    "workload collective: what the ranks do")                                                                          \
-  X(PROBE_NAME, "probe", 0, WORD, 0, 0, "submission",                                                        \
+  X(COLLECTIVE, "collective", 0, WORD, 0, 0, "all_reduce",                                                             \
+    "all_reduce|all_gather|reduce_scatter|all_to_all|all_to_allv|broadcast|reduce|send_recv", CCT_RUN | CCT_COLL,      \
+    CELL, "workload collective: what the ranks do")                                                                    \
+  X(PROBE_NAME, "probe", 0, WORD, 0, 0, "submission",                                                                  \
     "submission|sync|graph|decode-loop|h2d|d2h|d2d|p2p|gemm|hbm|bare-sync|floor|blocked-h2d|blocked-d2h|both|streams|" \
     "hostwork|experiment",                                                                                             \
     CCT_RUN, CELL, "workload probe: the unit cost to pay (docs/probe.md)")                                             \
@@ -98,37 +104,86 @@ enum cct_option_scope {
     "collective and probe: what a synchronisation follows (default: the burst)")                                       \
   X(BYTES, "bytes", 0, BYTES, 0, 1e15, "1M", "BYTES", CCT_RUN, CELL,                                                   \
     "size of a collective as nccl-tests counts it, or of a probe's transfer")                                          \
-  X(TYPE, "type", 0, WORD, 0, 0, "bf16", "fp32|bf16|fp16|fp8|int32|int8", CCT_RUN, CELL, "element type of collective and probe") \
-  X(MEMORY, "memory", 0, WORD, 0, 0, "pinned", "pinned|pageable|mapped", CCT_RUN, CELL, "host memory of a copy probe")  \
-  X(CALLS, "calls", 0, I64, 1, 1 << 16, "1", "N", CCT_RUN, CELL, "collectives or probed operations a step; of a program, repetitions a burst")            \
+  X(TYPE, "type", 0, WORD, 0, 0, "bf16", "fp32|bf16|fp16|fp8|fp8_e5m2|int32|int8", CCT_RUN, CELL,                      \
+    "element type of collective and probe")                                                                            \
+  X(ITERS, "iters", 'n', I64, 1, 1000000, NULL, "N", CCT_RUN | CCT_COLL, CELL,                                         \
+    "collectives that a sample times, closed by one synchronisation and divided by N (coll: 20)")                      \
+  X(AGG_ITERS, "agg-iters", 'm', I64, 1, 65536, NULL, "N", CCT_RUN | CCT_COLL, CELL,                                   \
+    "collectives grouped into one submission, N of which count as one of --iters (coll: 1)")                           \
+  X(CUDAGRAPH, "cudagraph", 'G', I64, 0, 100000, NULL, "N", CCT_RUN | CCT_COLL, CELL,                                  \
+    "a sample launches a graph of --iters collectives N times; 0: eager (coll: 0)")                                    \
+  X(CHECK, "check", 'c', I64, 0, 1000, NULL, "N", CCT_RUN | CCT_COLL, CELL,                                            \
+    "untimed checks of the values before a cell's samples (coll: 1)")                                                  \
+  X(ROOT, "root", 'r', I64, 0, 65535, NULL, "RANK", CCT_RUN | CCT_COLL, CELL,                                          \
+    "root of broadcast and reduce (coll: 0)")                                                                          \
+  X(REDUCTION, "op", 0, WORD, 0, 0, NULL, "sum|prod|min|max|avg|all", CCT_RUN | CCT_COLL, CELL,                        \
+    "what all_reduce, reduce_scatter and reduce make of the values (coll: sum)")                                       \
+  X(PLACE, "place", 0, WORD, 0, 0, NULL, "out|in", CCT_RUN | CCT_COLL, CELL,                                           \
+    "results into another buffer, or into the one they came from (coll: out,in)")                                      \
+  X(LOCAL_REGISTER, "local-register", 'R', WORD, 0, 0, NULL, "0|1|2|ce", CCT_RUN | CCT_COLL, CELL,                     \
+    "buffers as NCCL knows them: 0 not, 1 registered, 2 symmetric windows, ce: those, moved by copy engines (coll: "   \
+    "0)")                                                                                                              \
+  X(BUFFER_BYTES, "buffer-bytes", 0, BYTES, 1, 1e15, NULL, "BYTES", CCT_RUN, CELL,                                     \
+    "size of the buffers whose next part each collective uses (coll: --max-bytes)")                                    \
+  X(MIN_BYTES, "min-bytes", 'b', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL, COMMAND, "smallest size")                   \
+  X(MAX_BYTES, "max-bytes", 'e', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL, COMMAND,                                    \
+    "largest size, and that of the buffers")                                                                           \
+  X(STEP_BYTES, "step-bytes", 'i', BYTES, 1, 1e15, "1M", "BYTES", CCT_COLL, COMMAND,                                   \
+    "from one size to the next, where no factor is given")                                                             \
+  X(STEP_FACTOR, "step-factor", 'f', I64, 1, INT64_MAX, "1", "F", CCT_COLL, COMMAND,                                   \
+    "factor from one size to the next; 1: --step-bytes")                                                               \
+  X(DATATYPE, "datatype", 'd', TEXT, 0, 0, "float", "T[,T..]|all", CCT_COLL, COMMAND,                                  \
+    "element types: fp32 (float), bf16 (bfloat16), fp16 (half), fp8 (f8e4m3), fp8_e5m2 (f8e5m2), int32 (int), int8")   \
+  X(ALGORITHMS, "algorithms", 0, TEXT, 0, 0, NULL, "A[,A..]", CCT_COLL, COMMAND,                                       \
+    "NCCL_ALGO of an arm each: default, ring, tree, nvls, pat, ...; every one with every protocol and channel count")  \
+  X(PROTOCOLS, "protocols", 0, TEXT, 0, 0, NULL, "P[,P..]", CCT_COLL, COMMAND,                                         \
+    "NCCL_PROTO of an arm each: default, ll, ll128, simple")                                                           \
+  X(CHANNELS, "channels", 0, TEXT, 0, 0, NULL, "N[,N..]", CCT_COLL, COMMAND,                                           \
+    "channels of an arm each: default, 1 to 64")                                                                       \
+  X(MEMORY, "memory", 0, WORD, 0, 0, "pinned", "pinned|pageable|mapped", CCT_RUN, CELL, "host memory of a copy probe") \
+  X(CALLS, "calls", 0, I64, 1, 1 << 16, "1", "N", CCT_RUN, CELL,                                                       \
+    "collectives or probed operations a step; of a program, repetitions a burst")                                      \
   X(GEMM_SHAPE, "gemm", 0, TEXT, 0, 0, "8x4096x4096", "MxNxK", CCT_RUN, CELL, "shape of the gemm probe")               \
-  X(SCALE, "scale", 0, I64, 1, 1 << 20, "1", "K", CCT_RUN, CELL, "host backend: divide every size by K (label scaled)") \
+  X(SCALE, "scale", 0, I64, 1, 1 << 20, "1", "K", CCT_RUN, CELL,                                                       \
+    "host backend: divide every size by K (label scaled)")                                                             \
   X(BACKEND, "backend", 0, WORD, 0, 0, "auto", "auto|cuda|host|sim", CCT_MEASURES, COMMAND, "what performs the step")  \
   X(CONDITION, "condition", 0, TEXT, 0, 0, NULL, "C[,C..]", CCT_MEASURES, COMMAND,                                     \
     "arms: off, on, tee, stripped, emulated:PROFILE")                                                                  \
-  X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN, COMMAND, "compare a factor other than the condition") \
-  X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE, COMMAND, \
-    "the machine that sim plays, the profile that plan prices; profile: where what is missing comes from")             \
+  X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN | CCT_COLL, COMMAND,                                  \
+    "compare a factor other than the condition")                                                                       \
+  X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE",                                                         \
+    CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE | CCT_COLL, COMMAND,                                              \
+    "the machine that sim plays, the profile that plan prices, coll: whose link bounds a rate; profile: where what "   \
+    "is missing comes from")                                                                                           \
   X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms")                       \
   X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND, "samples a cell and block")              \
-  X(WARMUP, "warmup", 0, I64, 0, 1000000, "5", "W", CCT_MEASURES, COMMAND, "untimed samples before them")              \
+  X(WARMUP, "warmup", 'w', I64, 0, 1000000, "5", "W", CCT_MEASURES, COMMAND, "untimed samples before them")            \
   X(SEED, "seed", 0, I64, 0, INT64_MAX, "1", "X", CCT_MEASURES | CCT_PLAN | CCT_REPORT, COMMAND, "seed of every draw") \
-  X(DEADLINE, "deadline", 0, I64, 1, 1 << 30, "600", "S", CCT_MEASURES, COMMAND, "seconds without progress before a block is ended") \
+  X(DEADLINE, "deadline", 'T', I64, 1, 1 << 30, "600", "S", CCT_MEASURES, COMMAND,                                     \
+    "seconds without progress before a block is ended")                                                                \
   X(LAUNCHER, "launcher", 0, TEXT, 0, 0, NULL, "'CMD {np}'", CCT_MEASURES, COMMAND,                                    \
     "how ranks are started (default: mpirun -np {np})")                                                                \
-  X(PROCS, "procs", 0, I64, 1, 4096, NULL, "P", CCT_MEASURES, COMMAND, "processes that share the simulated ranks (default: up to 8)") \
-  X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN | CCT_PROBE, COMMAND, "sim: multiply times by drawn factors (tests)")     \
-  X(SHARED_GPU, "shared-gpu", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "several ranks on one GPU: functional only") \
-  X(DRY_RUN, "dry-run", 'n', FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "print the step program and its totals; run nothing") \
+  X(PROCS, "procs", 0, I64, 1, 4096, NULL, "P", CCT_MEASURES, COMMAND,                                                 \
+    "processes that share the simulated ranks (default: up to 8)")                                                     \
+  X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN | CCT_PROBE | CCT_COLL, COMMAND,                              \
+    "sim: multiply times by drawn factors (tests)")                                                                    \
+  X(SHARED_GPU, "shared-gpu", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND,                                        \
+    "several ranks on one GPU: functional only")                                                                       \
+  X(DRY_RUN, "dry-run", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND,                                              \
+    "print the step program and its totals; run nothing")                                                              \
   X(RESUME, "resume", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "finish an interrupted run")                   \
   X(APPEND, "append", 0, FLAG, 0, 0, NULL, NULL, CCT_RUN | CCT_PROBE | CCT_COLL, COMMAND, "add this boot to a run")    \
   X(SWEEP, "sweep", 0, TEXT, 0, 0, NULL, "FLAG=V,V..", CCT_PLAN, COMMAND, "plan over several values of one flag")      \
   X(PRICE, "price", 0, F64, 0, 1e9, NULL, "MONEY", CCT_PLAN, COMMAND, "price of one GPU hour")                         \
   X(SLO, "slo", 0, TEXT, 0, 0, NULL, "tpot=50ms", CCT_PLAN, COMMAND, "latency a token must keep")                      \
-  X(ALLOW, "allow", 0, TEXT, 0, 0, NULL, "FACT[,FACT..]", CCT_REPORT, COMMAND, "compare although these facts differ (stamped on every page)") \
-  X(BEFORE_RUN, "before-run", 0, FLAG, 0, 0, NULL, NULL, CCT_DOCTOR, COMMAND, "is this machine fresh enough to be measured") \
-  X(FIXTURE, "fixture", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND, "judge a recorded machine instead of this one") \
-  X(NCCL_LOG, "nccl-log", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND, "what NCCL says itself (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NVLS)") \
+  X(ALLOW, "allow", 0, TEXT, 0, 0, NULL, "FACT[,FACT..]", CCT_REPORT, COMMAND,                                         \
+    "compare although these facts differ (stamped on every page)")                                                     \
+  X(BEFORE_RUN, "before-run", 0, FLAG, 0, 0, NULL, NULL, CCT_DOCTOR, COMMAND,                                          \
+    "is this machine fresh enough to be measured")                                                                     \
+  X(FIXTURE, "fixture", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND,                                              \
+    "judge a recorded machine instead of this one")                                                                    \
+  X(NCCL_LOG, "nccl-log", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND,                                            \
+    "what NCCL says itself (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NVLS)")                                             \
   X(RULES, "rules", 0, TEXT, 0, 0, NULL, "FILE", CCT_TUNE, COMMAND, "where the tuner rules go")                        \
   X(JSON, "json", 0, FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "one JSON document on stdout")                          \
   X(QUIET, "quiet", 'q', FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "errors and results only")                          \
@@ -138,7 +193,7 @@ enum cct_option_id {
 #define CCT_OPTION_ENUM(id, ...) CCT_OPT_##id,
   CCT_OPTIONS(CCT_OPTION_ENUM)
 #undef CCT_OPTION_ENUM
-      CCT_OPTION_COUNT
+  CCT_OPTION_COUNT
 };
 
 struct cct_option {
@@ -172,13 +227,14 @@ enum cct_status cct_options_init(struct cct_options *options) CCT_CHECKED; /* ev
 enum cct_status cct_options_copy(const struct cct_options *from, struct cct_options *options_out) CCT_CHECKED;
 void cct_options_free(struct cct_options *options);
 
-/* Checks `text` against row `id` and sets it; `where` ("--batch", "suite.json: $.defaults.batch") opens the error line. */
+/* Checks `text` against row `id` and sets it; `where` ("--batch", "suite.json: $.defaults.batch") opens the error line.
+ */
 enum cct_status cct_option_set(struct cct_options *options, enum cct_option_id id, const char *text,
                                const char *where) CCT_CHECKED;
 
-/* Parses argv[0..argc-1] (without the command's own word) for `command`. What is no flag lands in `rest`, which has room
- * for argc pointers into argv. A flag given twice, unknown (with the nearest known one) or of another command is refused.
- * CELL flags keep their text unparsed where it holds a comma: lists multiply out later. */
+/* Parses argv[0..argc-1] (without the command's own word) for `command`. What is no flag lands in `rest`, which has
+ * room for argc pointers into argv. A flag given twice, unknown (with the nearest known one) or of another command is
+ * refused. CELL flags keep their text unparsed where it holds a comma: lists multiply out later. */
 enum cct_status cct_options_parse(struct cct_options *options, enum cct_command command, int argc, char **argv,
                                   const char **rest, int *n_rest_out) CCT_CHECKED;
 

@@ -14,10 +14,14 @@ int cct_bare_add(struct cct_bare *bare, struct cct_op op, const char *name) {
   return cct_program_add(bare->program, &op, NULL, 0);
 }
 
-void cct_bare_close_graph(struct cct_bare *bare) {
+void cct_bare_end(struct cct_bare *bare, int bracket) {
   struct cct_op op = {.kind = CCT_OP_END, .name = "", .lane = -1, .host = -1, .reads = {-1, -1}, .writes = -1};
-  op.end.opens = bare->graph;
+  op.end.opens = bracket;
   (void)cct_program_add(bare->program, &op, NULL, 0);
+}
+
+void cct_bare_close_graph(struct cct_bare *bare) {
+  cct_bare_end(bare, bare->graph);
   bare->graph = -1;
 }
 
@@ -31,10 +35,12 @@ int cct_bare_buffer(struct cct_bare *bare, const char *name, int64_t bytes, enum
   return cct_program_add_buffer(bare->program, name, cct_constant(bytes), memory, 0);
 }
 
+int cct_bare_group(struct cct_bare *bare, const char *name) {
+  return cct_bare_add(bare, (struct cct_op){.kind = CCT_OP_GROUP, .reads = {-1, -1}, .writes = -1}, name);
+}
+
 void cct_bare_ring(struct cct_bare *bare, int64_t bytes, int from, int to) {
-  struct cct_op op = {.kind = CCT_OP_GROUP, .reads = {-1, -1}, .writes = -1};
-  int group = cct_bare_add(bare, op, "ring");
-  op = (struct cct_op){.kind = CCT_OP_SEND, .reads = {from, -1}, .writes = -1};
+  struct cct_op op = {.kind = CCT_OP_SEND, .reads = {from, -1}, .writes = -1};
   op.p2p.group = bare->all;
   op.p2p.peer_offset = 1;
   op.p2p.bytes = cct_constant(bytes);
@@ -44,9 +50,6 @@ void cct_bare_ring(struct cct_bare *bare, int64_t bytes, int from, int to) {
   op.writes = to;
   op.p2p.peer_offset = -1;
   (void)cct_bare_add(bare, op, "recv");
-  op = (struct cct_op){.kind = CCT_OP_END, .name = "", .lane = -1, .host = -1, .reads = {-1, -1}, .writes = -1};
-  op.end.opens = group;
-  (void)cct_program_add(bare->program, &op, NULL, 0);
 }
 
 static enum cct_status open_bare(const struct cct_options *cell, const char *name, struct cct_bare *bare) {
@@ -60,7 +63,9 @@ static enum cct_status open_bare(const struct cct_options *cell, const char *nam
     return status;
   bare->stream = cct_program_add_lane(bare->program, "compute", CCT_LANE_STREAM);
   bare->host = cct_program_add_lane(bare->program, "main", CCT_LANE_HOST);
-  bare->all = ranks > 1 ? cct_job_add_group(bare->job, "all", ranks, 1) : -1;
+  bare->all = ranks > 1 || cct_cell_workload(cell) == CCT_WORKLOAD_COLLECTIVE
+                  ? cct_job_add_group(bare->job, "all", ranks, 1)
+                  : -1;
   return CCT_OK;
 }
 

@@ -12,16 +12,18 @@
 struct cct_bare {
   struct cct_job *job;
   struct cct_program *program;
-  int stream, host, all; /* lanes; the group, -1 for one rank */
+  int stream, host, all; /* lanes; the group, -1 for a probe of one rank */
   int graph;             /* the open graph: then operations have no host lane */
   int is_closed;         /* each call is followed by a synchronisation */
 };
 int cct_bare_add(struct cct_bare *bare, struct cct_op op, const char *name);
 void cct_bare_sync(struct cct_bare *bare, int stream);
+int cct_bare_group(struct cct_bare *bare, const char *name); /* opens it */
+void cct_bare_end(struct cct_bare *bare, int bracket); /* closes it */
 void cct_bare_close_graph(struct cct_bare *bare);
 int cct_bare_buffer(struct cct_bare *bare, const char *name, int64_t bytes, enum cct_memory memory);
 
-/* A group in which each rank sends to the next and receives from the one before. */
+/* Members of the open group: each rank sends to the next and receives from the one before. */
 void cct_bare_ring(struct cct_bare *bare, int64_t bytes, int from, int to);
 
 /* Builds the job of a `collective` or `probe` cell; `matrix_out` (bytes owned by the caller) is filled, n > 0, for a

@@ -193,12 +193,15 @@ enum cct_status cct_emit_probe_step(struct cct_bare *bare, const struct cct_opti
     to = cct_bare_buffer(bare, "recv", bytes, CCT_MEM_DEVICE);
   }
   for (int64_t i = 0; i < calls; i++) {
+    int group = is_ring ? cct_bare_group(bare, "ring") : -1;
     if (is_loop)
       add_decode_loop(bare);
     else if (is_ring)
       cct_bare_ring(bare, bytes, from, to);
     else
       (void)cct_bare_add(bare, op, probe);
+    if (is_ring)
+      cct_bare_end(bare, group);
     if (!strcmp(probe, "sync") || (bare->is_closed && !is_graph && !is_loop))
       cct_bare_sync(bare, bare->stream);
   }

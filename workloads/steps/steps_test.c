@@ -418,6 +418,12 @@ static void bare_steps_hold_what_was_asked(void **state) {
       {"workload collective np 8 collective all_gather bytes 1M calls 20 graph full", 1, 1, 0, 20},
       {"workload collective np 4 collective send_recv bytes 4K calls 3", 3, 0, 0, 0},
       {"workload collective np 4 collective all_reduce allreduce oneshot type fp32", 1, 0, 0, 1},
+      {"workload collective np 1", 1, 0, 0, 1},
+      {"workload collective np 4 iters 20", 1, 0, 0, 1},
+      {"workload collective np 4 iters 20 agg-iters 3 op max place in", 1, 0, 0, 3},
+      {"workload collective np 4 iters 20 agg-iters 3 cudagraph 5", 1, 1, 0, 60},
+      {"workload collective np 4 collective send_recv iters 2 agg-iters 3 cudagraph 5", 1, 1, 0, 0},
+      {"workload collective np 4 collective broadcast root 3 iters 1 buffer-bytes 1G local-register ce", 1, 0, 0, 1},
       {"workload probe np 1 probe submission calls 100", 100, 0, 0, 0},
       {"workload probe np 1 probe sync calls 2", 2, 0, 2, 0},
       {"workload probe np 1 probe graph calls 64", 1, 1, 0, 0},
@@ -453,7 +459,14 @@ static void bare_steps_hold_what_was_asked(void **state) {
   struct cct_counts gemm = count("workload probe np 1 probe gemm gemm 128x4096x1024 type fp8", NULL);
   same(gemm.flops, 2.0 * 128 * 4096 * 1024, "flops");
   static const char *const bad[] = {"workload collective collective all_reduce",
-                                    "workload collective np 1",
+                                    "workload collective np 1 collective send_recv",
+                                    "workload collective np 4 op all",
+                                    "workload collective np 4 collective broadcast root 4",
+                                    "workload collective np 4 collective all_gather op max",
+                                    "workload collective np 4 root 1",
+                                    "workload collective np 4 agg-iters 2",
+                                    "workload collective np 4 iters 2 calls 2",
+                                    "workload collective np 4 iters 2 bytes 2M buffer-bytes 1M",
                                     "workload probe np 1 probe p2p",
                                     "workload probe np 1 probe streams calls 17",
                                     "workload probe np 1 probe experiment",
@@ -487,8 +500,24 @@ static void a_skewed_exchange_binds_its_matrix(void **state) {
   cct_step_free(&step);
 }
 
+/* Eager, a sample repeats one iteration; with a graph its launches, each of all iterations. */
+static void a_sample_counts_as_nccl_tests_does(void **state) {
+  (void)state;
+  struct cct_step step;
+  assert_int_equal(build("workload collective np 4 iters 20 agg-iters 3", &step), CCT_OK);
+  assert_true(step.repetitions == 20 && step.operations == 3 && step.checks == 1);
+  assert_false(step.job->roles[0].program->buffers[0].is_rotated);
+  cct_step_free(&step);
+  assert_int_equal(build("workload collective np 4 iters 20 agg-iters 3 cudagraph 5 check 0 buffer-bytes 8M", &step),
+                   CCT_OK);
+  assert_true(step.repetitions == 5 && step.operations == 60 && step.checks == 0);
+  assert_true(step.job->roles[0].program->buffers[0].is_rotated && step.job->roles[0].program->ops[0].graph.is_fresh);
+  cct_step_free(&step);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_sample_counts_as_nccl_tests_does),
       cmocka_unit_test(a_dense_decode_step_is_its_formulas),
       cmocka_unit_test(graphs_decide_the_submissions),
       cmocka_unit_test(tensor_parallel_decode_reduces_twice_a_layer),

@@ -132,10 +132,20 @@ static enum cct_status build_model(const struct cct_options *cell, struct cct_st
   return status;
 }
 
+/* As nccl-tests times a collective. */
+static void count_iterations(const struct cct_options *cell, struct cct_step *step) {
+  int64_t iters = cell->v[CCT_OPT_ITERS].i, launches = cell->v[CCT_OPT_CUDAGRAPH].i;
+  int64_t grouped = cell->v[CCT_OPT_AGG_ITERS].has_value ? cell->v[CCT_OPT_AGG_ITERS].i : 1;
+  step->repetitions = launches ? launches : iters;
+  step->operations = launches ? iters * grouped : grouped;
+}
+
 /* A collective or a probe; the ranks of a skewed one bind its matrix. */
 static enum cct_status build_bare(const struct cct_options *cell, struct cct_step *step) {
   struct cct_matrix matrix = {0};
   enum cct_status status = cct_bare_build(cell, &step->job, &matrix);
+  if (!status && cct_cell_workload(cell) == CCT_WORKLOAD_COLLECTIVE && cell->v[CCT_OPT_ITERS].has_value)
+    count_iterations(cell, step);
   if (!status && cct_cell_workload(cell) == CCT_WORKLOAD_PROBE && !strcmp(cell->v[CCT_OPT_PROBE_NAME].s, "experiment"))
     status = cct_experiment_parse(cell->v[CCT_OPT_EXPERIMENT].s, &step->experiment);
   if (status || !matrix.n)
@@ -167,6 +177,7 @@ enum cct_status cct_step_build(const struct cct_options *cell, struct cct_step *
     cct_step_free(&step);
     return status;
   }
+  step.checks = cell->v[CCT_OPT_CHECK].has_value ? cell->v[CCT_OPT_CHECK].i : 1;
   *step_out = step;
   return CCT_OK;
 }
