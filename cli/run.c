@@ -98,7 +98,7 @@ static enum cct_status take_launch_flags(struct run *run) {
 /* The arms that the machine can perform in its present state; the others wait for another boot. */
 static enum cct_status add_boot(struct run *run) {
   struct cct_agenda *agenda = run->agenda;
-  int arms[CCT_MAX_ARMS], n = 0;
+  int arms[CCT_MOST_ARMS], n = 0;
   char why[256], first[256] = "";
   for (int i = 0; i < agenda->n_arms; i++) {
     if (cct_condition_fits(agenda->backend, cct_agenda_condition(agenda, i), &run->state, why, sizeof why)) {

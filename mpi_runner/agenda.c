@@ -32,8 +32,8 @@ void cct_agenda_free(struct cct_agenda *agenda) {
 enum cct_status cct_agenda_add_arm(struct cct_agenda *agenda, const char *text) {
   if (!*text || strlen(text) >= sizeof agenda->arms[0])
     return cct_fail(CCT_USAGE, "arm '%s': empty, or longer than %zu characters", text, sizeof agenda->arms[0] - 1);
-  if (agenda->n_arms == CCT_MAX_ARMS)
-    return cct_fail(CCT_USAGE, "arm '%s': more than %d arms", text, CCT_MAX_ARMS);
+  if (agenda->n_arms == CCT_MOST_ARMS)
+    return cct_fail(CCT_USAGE, "arm '%s': more than %d arms", text, CCT_MOST_ARMS);
   for (int i = 0; i < agenda->n_arms; i++)
     if (!strcmp(agenda->arms[i], text))
       return cct_fail(CCT_USAGE, "arm '%s': given twice", text);
@@ -96,7 +96,8 @@ static enum cct_status check_condition(const char *condition) {
 }
 
 static int is_environment_factor(const char *factor) {
-  return !strcmp(factor, "net") || !strcmp(factor, "tuner") || !strcmp(factor, "registration");
+  return !strcmp(factor, "net") || !strcmp(factor, "tuner") || !strcmp(factor, "registration") ||
+         !strcmp(factor, "choice");
 }
 
 static enum cct_option_id cell_factor(const struct cct_agenda *agenda) {
@@ -112,7 +113,8 @@ static enum cct_status check_factor(const struct cct_agenda *agenda) {
                : CCT_OK;
   enum cct_option_id id = cell_factor(agenda);
   if (id == CCT_OPTION_COUNT)
-    return cct_fail(CCT_USAGE, "'%s' is no factor; condition, net, tuner, registration, or a cell's key such as graph",
+    return cct_fail(CCT_USAGE,
+                    "'%s' is no factor; condition, net, tuner, registration, choice, or a cell's key such as graph",
                     agenda->factor);
   for (int i = 0; i < agenda->n_arms; i++) {
     struct cct_options checked = {0};

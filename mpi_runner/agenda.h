@@ -14,23 +14,24 @@
 #include "base/option.h"
 #include "json/json.h"
 
-#define CCT_MAX_ARMS  16
+#define CCT_MOST_ARMS 64
 #define CCT_MAX_BOOTS 64
 
 struct cct_boot {
   char id[64]; /* the machine's boot id */
-  int arms[CCT_MAX_ARMS], n_arms;
+  int arms[CCT_MOST_ARMS], n_arms;
 };
 
 struct cct_agenda {
   char question[256];
-  char factor[32]; /* "condition", a CELL key, or what the environment of a block sets: tuner, net, registration */
-  char arms[CCT_MAX_ARMS][96];
+  char factor[32]; /* "condition", a CELL key, or what the environment of a block sets: tuner, net,
+                      registration, choice (ALGORITHM/PROTOCOL/CHANNELS of NCCL's) */
+  char arms[CCT_MOST_ARMS][96];
   int n_arms;
   char condition[96];                    /* of every block, where the factor is another */
   char backend[8];                       /* cuda, host, sim */
   char profile[256], profile_digest[65]; /* what sim plays; "" otherwise */
-  char emulated[CCT_MAX_ARMS][65];       /* digest of the profile that arm i emulates; "" */
+  char emulated[CCT_MOST_ARMS][65];       /* digest of the profile that arm i emulates; "" */
   int64_t rounds, samples, warmup, seed;
   char noise[256];
   int is_shared_gpu;

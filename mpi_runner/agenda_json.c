@@ -209,12 +209,12 @@ static enum cct_status read_boots(const struct cct_json_at *root, struct cct_age
   enum cct_status status = cct_json_expect(&list, CCT_JSON_ARRAY);
   for (size_t b = 0; !status && b < cct_json_size(list.value); b++) {
     struct cct_json_at boot = cct_json_at_index(&list, b), arms = cct_json_at_key(&boot, "arms");
-    int ids[CCT_MAX_ARMS], n = 0;
+    int ids[CCT_MOST_ARMS], n = 0;
     char id[64];
     status = read_text(&boot, "id", id, sizeof id);
     if (!status)
       status = cct_json_expect(&arms, CCT_JSON_ARRAY);
-    for (size_t i = 0; !status && i < cct_json_size(arms.value) && n < CCT_MAX_ARMS; i++) {
+    for (size_t i = 0; !status && i < cct_json_size(arms.value) && n < CCT_MOST_ARMS; i++) {
       struct cct_json_at at = cct_json_at_index(&arms, i);
       int64_t arm = 0;
       status = cct_json_read_i64(&at, 0, agenda->n_arms - 1, &arm);

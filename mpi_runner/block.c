@@ -36,6 +36,7 @@ struct block {
   int64_t scale;             /* that the backend was opened with */
   struct cct_record *record; /* process 0's */
   int n_failed;
+  char choice[100]; /* of the present cell: what the collective library chose */
 };
 
 /* Every process leaves with the worst status of all. */
@@ -121,25 +122,25 @@ static void feed(void *context, const char *phase, int64_t index) {
 }
 
 /* This process's bursts as rows, by rank, then by sample: the same rows however many processes share the ranks. */
-static struct cct_sample *rows_of(const struct cct_measured *measured) {
+static struct cct_sample *rows_of(const struct cct_measured *measured, int64_t operations) {
   struct cct_sample *rows = calloc((size_t)measured->count * (size_t)measured->samples + 1, sizeof *rows);
   for (int r = 0; rows && r < measured->count; r++)
     for (int64_t s = 0; s < measured->samples; s++)
       rows[r * measured->samples + s] = (struct cct_sample){
           .rank = measured->first + r,
           .index = (int32_t)s,
-          .n = measured->n,
+          .n = (int32_t)(measured->n * operations),
           .start_ns = measured->start_ns[s],
-          .value = (double)measured->burst_ns[s * measured->count + r] / measured->n / 1e3,
+          .value = (double)measured->burst_ns[s * measured->count + r] / (double)(measured->n * operations) / 1e3,
       };
   return rows;
 }
 
 /* Process 0 appends its own rows and then everyone's, in rank order. It receives all of them also when the disk is
  * full, so that no sender waits for ever. */
-static enum cct_status collect(struct block *block, int cell, const struct cct_measured *measured) {
+static enum cct_status collect(struct block *block, int cell, const struct cct_measured *measured, int64_t operations) {
   const struct cct_world *world = block->members;
-  struct cct_sample *rows = rows_of(measured);
+  struct cct_sample *rows = rows_of(measured, operations);
   int64_t n = rows ? (int64_t)measured->count * measured->samples : -1;
   enum cct_status status = rows ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
   if (world->rank) {
@@ -171,20 +172,42 @@ static enum cct_status collect(struct block *block, int cell, const struct cct_m
   return status;
 }
 
-static enum cct_status verify(struct block *block, struct cct_executor *executor, int cell) {
-  struct cct_wrong wrong = {0};
-  cct_watchdog_feed("cell %d, verify", cell);
-  enum cct_status status = block->ops->verify(executor, &wrong);
-  if (!status && wrong.wrong)
-    status = cct_fail(CCT_FOUND, "%lld of %lld elements are wrong, first %s", (long long)wrong.wrong,
-                      (long long)wrong.elements, wrong.first);
-  return agree(block->members, status == CCT_UNSUPPORTED ? CCT_OK : status);
+/* Adds the wrong elements of all ranks; the first that anyone found is in `wrong->first`, on every process. */
+static enum cct_status verify(struct block *block, struct cct_executor *executor, int cell, int64_t check,
+                              struct cct_wrong *wrong) {
+  const struct cct_world *world = block->members;
+  struct cct_wrong found = {0};
+  cct_watchdog_feed("cell %d, verify %lld", cell, (long long)check);
+  enum cct_status status = block->ops->verify(executor, &found);
+  status = agree(world, status == CCT_UNSUPPORTED ? CCT_OK : status);
+  int64_t sums[2] = {found.elements, found.wrong}, first = found.wrong ? world->rank : INT_MAX;
+  if (!status)
+    status = world->ops->allreduce_i64(world, sums, 2, CCT_REDUCE_SUM);
+  if (!status && sums[1])
+    status = world->ops->allreduce_i64(world, &first, 1, CCT_REDUCE_MIN);
+  if (!status && sums[1])
+    status = world->ops->bcast(world, found.first, sizeof found.first, (int)first);
+  if (!status && sums[1] && !wrong->wrong)
+    memcpy(wrong->first, found.first, sizeof wrong->first);
+  wrong->elements += sums[0];
+  wrong->wrong += status ? 0 : sums[1];
+  return status;
+}
+
+/* What the library chose, as process 0 heard it, for the cell's state. */
+static enum cct_status ask_choice(struct block *block, struct cct_executor *executor) {
+  block->choice[0] = '\0';
+  if (!block->ops->choice)
+    return CCT_OK;
+  return agree(block->members, block->ops->choice(executor, block->choice, sizeof block->choice));
 }
 
 static enum cct_status perform_job(struct block *block, int cell, const struct cct_job *job,
                                    const struct cct_step *step, int repetitions) {
   struct cct_executor *executor = NULL;
   struct cct_measured measured = {0};
+  struct cct_wrong wrong = {0};
+  int64_t operations = step->operations ? step->operations : 1;
   struct progress progress = {cell, block->world->rank};
   const struct cct_measure_options options = {
       .warmup = block->agenda->warmup,
@@ -196,15 +219,20 @@ static enum cct_status perform_job(struct block *block, int cell, const struct c
   };
   cct_watchdog_feed("cell %d, load", cell);
   enum cct_status status = agree(block->members, block->ops->load(block->backend, job, &executor));
-  if (!status)
-    status = verify(block, executor, cell);
+  for (int64_t c = 0; !status && c < step->checks && !wrong.wrong; c++)
+    status = verify(block, executor, cell, c, &wrong);
+  if (!status && step->repetitions)
+    status = ask_choice(block, executor);
   if (!status)
     status = cct_measure(block->members, block->ops, executor, step->bindings, &options, &measured);
   status = agree(block->members, status);
   if (!status)
-    status = collect(block, cell, &measured);
+    status = collect(block, cell, &measured, operations);
   cct_measured_free(&measured);
   block->ops->unload(executor);
+  if (!status && wrong.wrong)
+    status = cct_fail(CCT_FOUND, "%lld of %lld elements are wrong, first %s", (long long)wrong.wrong,
+                      (long long)wrong.elements, wrong.first);
   return status;
 }
 
@@ -271,7 +299,8 @@ static enum cct_status perform_members(struct block *block, int cell) {
   if (!status && step.experiment.experiment)
     status = perform_experiment(block, cell, &step.experiment);
   else if (!status)
-    status = perform_job(block, cell, emulated ? emulated : step.job, &step, repetitions_of(&options));
+    status = perform_job(block, cell, emulated ? emulated : step.job, &step,
+                         step.repetitions ? (int)step.repetitions : repetitions_of(&options));
   cct_job_free(emulated);
   cct_step_free(&step);
   cct_options_free(&options);
@@ -290,6 +319,7 @@ static enum cct_status gather_reason(const struct cct_world *world, enum cct_sta
  * is the cell's own trouble is recorded as its state. */
 static enum cct_status perform_cell(struct block *block, int cell) {
   char reason[120];
+  block->choice[0] = '\0';
   cct_watchdog_feed("cell %d, start", cell);
   cct_log_mute(1);
   enum cct_status status = agree(block->world, open_backend(block, cell));
@@ -307,7 +337,8 @@ static enum cct_status perform_cell(struct block *block, int cell) {
     (void)cct_fail(worst, "block %d, cell %d: %s", block->at.block, cell, reason);
   if (is_fatal)
     return worst;
-  status = block->world->rank ? CCT_OK : cct_record_set_state(block->record, cell, state, worst ? reason : NULL);
+  status =
+      block->world->rank ? CCT_OK : cct_record_set_state(block->record, cell, state, worst ? reason : block->choice);
   return agree(block->world, status);
 }
 
@@ -340,6 +371,20 @@ static void set_net(const char *arm) {
     setenv("CCTAX_NET_MODE", arm, 1);
 }
 
+/* Arms of choice, ALGORITHM/PROTOCOL/CHANNELS; "default" leaves one to NCCL. */
+static void set_choice(const char *arm) {
+  static const char *const names[3][2] = {
+      {"NCCL_ALGO", NULL}, {"NCCL_PROTO", NULL}, {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"}};
+  char text[96], *rest = text;
+  snprintf(text, sizeof text, "%s", arm);
+  for (int i = 0; i < 3; i++) {
+    const char *word = strsep(&rest, "/");
+    for (int k = 0; k < 2 && word && *word && strcmp(word, "default"); k++)
+      if (names[i][k])
+        setenv(names[i][k], word, 1);
+  }
+}
+
 /* NCCL reads its environment when it is first used, which is after this. */
 static void set_environment(const struct block *block) {
   const struct cct_profile *profile = block->emulated ? block->emulated : block->machine;
@@ -350,10 +395,14 @@ static void set_environment(const struct block *block) {
     cct_capability_environment(profile, 0, &environment);
   for (int i = 0; i < environment.n; i++)
     putenv((char *)(uintptr_t)environment.pairs[i]);
+  if (block->agenda->cells[0].v[CCT_OPT_ITERS].has_value)
+    setenv("NCCL_GRAPH_REGISTER", "1", 0); /* NCCL's default, which the backend changes for steps */
   if (!strcmp(factor, "tuner"))
     setenv("NCCL_TUNER_PLUGIN", arm, 1);
   else if (!strcmp(factor, "net"))
     set_net(arm);
+  else if (!strcmp(factor, "choice"))
+    set_choice(arm);
   else if (!strcmp(factor, "registration")) {
     setenv("NCCL_LOCAL_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
     setenv("NCCL_GRAPH_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);

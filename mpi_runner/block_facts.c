@@ -76,7 +76,7 @@ static void say_profile(struct word *word, const char *name, const char *profile
 }
 
 enum cct_status cct_block_agree(const struct cct_world *world, const struct cct_agenda *agenda) {
-  struct word words[4 + CCT_MAX_ARMS] = {0};
+  struct word words[4 + CCT_MOST_ARMS] = {0};
   char version[96], name[64];
   int n = 0;
   say(&words[n++], "cctax version", CCT_VERSION);
