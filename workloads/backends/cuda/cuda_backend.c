@@ -300,6 +300,8 @@ static enum cct_status cuda_step(struct cct_executor *x, const struct cct_bindin
   struct cct_backend *backend = x->backend;
   enum cct_status status = cct_cuda_bind(x, bindings);
   if (!status)
+    status = cct_cuda_graphs_renew(x);
+  if (!status)
     status = cct_cuda_trace_begin(x);
   if (status)
     return status;
@@ -341,6 +343,7 @@ static const struct cct_backend_ops cuda_ops = {
     .counts = cuda_counts,
     .experiment = cct_cuda_experiment,
     .trace = cct_cuda_trace,
+    .choice = cct_cuda_choice,
 };
 
 /* The module's one exported name. The module has its own copy of the rooms it uses; its lines are the program's. */

@@ -119,6 +119,33 @@ static int64_t own_kernels_in(const struct cct_executor *x, int first, int last)
   return n;
 }
 
+/* As nccl-tests launches its graph: the first launch of a new executable, which nothing has uploaded. */
+enum cct_status cct_cuda_graphs_renew(struct cct_executor *x) {
+  enum cct_status status = CCT_OK;
+  int n = 0;
+  for (int id = 0; !status && id < x->program->n_ops; id++) {
+    struct captured *c = x->plan[id].captured;
+    if (x->program->ops[id].kind != CCT_OP_GRAPH || !x->program->ops[id].graph.is_fresh)
+      continue;
+    n++;
+    if (c->exec)
+      status = CCT_CUDA(cudaGraphExecDestroy(c->exec));
+    c->exec = NULL;
+    if (!status)
+      status = CCT_CUDA(cudaGraphInstantiate(&c->exec, c->graph, 0));
+  }
+  return n ? cct_cuda_agree(x, status) : status;
+}
+
+enum cct_status cct_cuda_graph_try(struct cct_executor *x, int id) {
+  struct range range = {id + 1, x->plan[id].end, x->program->ops[id].lane, MODE_GRAPH};
+  cudaGraph_t graph = NULL;
+  enum cct_status status = cct_cuda_capture(x, x->lanes[range.origin].stream, walk_branches, &range, &graph);
+  if (graph)
+    cudaGraphDestroy(graph);
+  return status;
+}
+
 static enum cct_status capture_bracket(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   struct range range = {id + 1, x->plan[id].end, op->lane, MODE_GRAPH};

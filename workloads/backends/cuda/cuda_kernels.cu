@@ -128,8 +128,14 @@ __global__ void copy_bytes(unsigned char *to, const unsigned char *from, int64_t
 }
 
 __device__ inline int exact_value(const cct_exact &e, int rank, int64_t index) {
+  if (e.reduction == CCT_KERNEL_PROD)
+    return rank < 6 ? 1 + (int)(mix(((uint64_t)rank << 48) ^ ((uint64_t)index + 0x9e3779b97f4a7c15ull)) & 1) : 1;
+  if (e.reduction == CCT_KERNEL_AVG)
+    rank = 0;
   uint64_t most = e.type == CCT_KERNEL_INT8 ? 127 : 1ull << (e.precision < 24 ? e.precision : 24);
   uint64_t m = most / (uint64_t)e.ranks;
+  if (e.reduction == CCT_KERNEL_MIN || e.reduction == CCT_KERNEL_MAX)
+    m = most - 1;
   if (m == 0) {
     uint64_t shift = mix((uint64_t)index + 0x9e3779b97f4a7c15ull) % (uint64_t)e.ranks;
     return ((uint64_t)rank + shift) % (uint64_t)e.ranks < most;
@@ -191,13 +197,19 @@ __global__ void fill(void *out, int64_t n, cct_exact e, int rank, int64_t first)
 __global__ void check(const void *in, int64_t n, cct_exact e, int rank, int64_t first,
                       cct_check_result_device *result) {
   for (int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x; i < n; i += (int64_t)gridDim.x * threads) {
-    int want = 0;
-    if (rank >= 0)
-      want = exact_value(e, rank, first + i);
-    else
-      for (int r = 0; r < e.ranks; r++)
-        want += exact_value(e, r, first + i);
-    if (get(in, i, e.type) != (float)want) { // also when it is NaN, as poison is
+    int want = exact_value(e, rank >= 0 ? rank : 0, first + i);
+    for (int r = 1; rank < 0 && r < e.ranks; r++) {
+      int next = exact_value(e, r, first + i);
+      want = e.reduction == CCT_KERNEL_SUM    ? want + next
+             : e.reduction == CCT_KERNEL_PROD ? want * next
+             : e.reduction == CCT_KERNEL_MIN  ? min(want, next)
+             : e.reduction == CCT_KERNEL_MAX  ? max(want, next)
+                                              : want;
+    }
+    float off = fabsf(get(in, i, e.type) - (float)want), allowed = 0;
+    if (rank < 0 && e.reduction == CCT_KERNEL_AVG && (e.ranks & (e.ranks - 1)))
+      allowed = e.ranks * ldexpf((float)want, -e.precision);
+    if (!(off <= allowed)) { // also when it is NaN, as poison is
       atomicAdd(&result->wrong, 1ull);
       atomicMin(&result->first, (unsigned long long)i);
     }

@@ -50,9 +50,13 @@ cudaError_t cct_kernel_elementwise(const void *in, int64_t in_capacity, void *ou
 cudaError_t cct_kernel_random(void *out, int64_t bytes, uint64_t seed, cudaStream_t stream); /* values as above */
 cudaError_t cct_kernel_copy(void *to, const void *from, int64_t bytes, int blocks, cudaStream_t stream);
 
-/* Integer inputs whose every partial sum over `ranks` is exact in a format of `precision` significand bits: 0..m by a
- * hash of rank and index, m = floor(2^precision / ranks); where m is 0, 2^precision of the ranks, chosen by the index,
- * give 1. */
+/* Integer inputs whose every partial result over `ranks` is exact in a format of `precision` significand bits.
+ *  sum       0..m by a hash of rank and index, m = floor(2^precision / ranks); where m is 0, 2^precision of the ranks,
+ *            chosen by the index, give 1
+ *  prod      1 or 2 of the first six ranks, 1 of the others
+ *  min, max  0..2^precision - 1
+ *  avg       the sum's inputs of rank 0, of every rank: their mean, which a division by ranks that are no power of two
+ *            may miss by a rounding of each summand */
 enum cct_kernel_type {
   CCT_KERNEL_FP32,
   CCT_KERNEL_BF16,
@@ -62,16 +66,24 @@ enum cct_kernel_type {
   CCT_KERNEL_INT32,
   CCT_KERNEL_INT8
 };
+enum cct_kernel_reduction {
+  CCT_KERNEL_SUM,
+  CCT_KERNEL_PROD,
+  CCT_KERNEL_MIN,
+  CCT_KERNEL_MAX,
+  CCT_KERNEL_AVG
+};
 struct cct_exact {
   enum cct_kernel_type type;
   int ranks, precision;
+  enum cct_kernel_reduction reduction;
 };
 /* Element i becomes the value of (rank, first + i). */
 cudaError_t cct_kernel_fill(void *out, int64_t n, struct cct_exact exact, int rank, int64_t first, cudaStream_t stream);
 struct cct_check_result_device { /* zero `wrong` and set `first` to all ones before */
   unsigned long long wrong, first;
 };
-/* Element i must be the value of (rank, first + i), or with rank -1 the sum over all ranks. */
+/* Element i must be the value of (rank, first + i), or with rank -1 the reduction over all ranks. */
 cudaError_t cct_kernel_check(const void *in, int64_t n, struct cct_exact exact, int rank, int64_t first,
                              struct cct_check_result_device *result, cudaStream_t stream);
 

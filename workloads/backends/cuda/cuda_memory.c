@@ -143,7 +143,9 @@ static enum cct_status host_allocate(struct storage *s) {
 }
 
 static void storage_free(struct storage *s) {
-  if (s->at && s->memory == CCT_MEM_PAGEABLE)
+  if (s->is_nccls)
+    cct_cuda_buffer_free(s);
+  else if (s->at && s->memory == CCT_MEM_PAGEABLE)
     free(s->at);
   else if (s->at && s->memory != CCT_MEM_DEVICE)
     cudaFreeHost(s->at);
@@ -158,7 +160,7 @@ static enum cct_status storage_allocate(struct cct_executor *x, struct storage *
   if (s->memory != CCT_MEM_DEVICE) {
     status = host_allocate(s);
   } else {
-    status = CCT_CUDA(cudaMalloc(&s->at, (size_t)s->need));
+    status = s->is_nccls ? cct_cuda_buffer_allocate(s, s->need) : CCT_CUDA(cudaMalloc(&s->at, (size_t)s->need));
     if (!status)
       status = CCT_CUDA(cct_kernel_random(s->at, s->need, (uint64_t)s->need, x->backend->side));
   }
@@ -202,11 +204,39 @@ static enum cct_status check_fits(struct cct_executor *x) {
   return status;
 }
 
+/* As nccl-tests places them: a rotated operand in its turn; in place, an all-gather's input in its rank's part of the
+ * output, and a reduce-scatter's output in that of the input. */
+static void place_operands(struct cct_executor *x, int id, const struct needs *needs) {
+  const struct cct_op *op = &x->program->ops[id];
+  struct planned *plan = &x->plan[id];
+  int buffer = op->reads[0] >= 0 ? op->reads[0] : op->writes;
+  int64_t size = needs->in[0] > needs->out ? needs->in[0] : needs->out;
+  plan->turn = (struct turn){.size = size, .steps = 1};
+  if (buffer >= 0 && x->program->buffers[buffer].is_rotated && size > 0) {
+    plan->turn.steps = x->buffers[buffer].bytes / size;
+    for (int i = 0; i < x->program->n_ops; i++) {
+      plan->turn.ordinal += i < id && x->program->ops[i].kind == op->kind;
+      plan->turn.uses += x->program->ops[i].kind == op->kind;
+    }
+  }
+  int64_t first = plan->turn.steps > 1 ? plan->turn.ordinal % plan->turn.steps * size : 0;
+  if (op->kind == CCT_OP_COLLECTIVE && cct_cuda_is_in_place(op)) {
+    if (op->collective.kind == CCT_COLL_ALL_GATHER)
+      plan->in[0] = (char *)plan->out + plan->communicator->index * needs->in[0];
+    if (op->collective.kind == CCT_COLL_REDUCE_SCATTER)
+      plan->out = (char *)plan->in[0] + plan->communicator->index * needs->out;
+  }
+  plan->in[0] = plan->in[0] ? (char *)plan->in[0] + first : NULL;
+  plan->out = plan->out ? (char *)plan->out + first : NULL;
+}
+
 enum cct_status cct_cuda_allocate(struct cct_executor *x) {
   struct storage *s;
   int is_growing = 0;
   for (int i = 0; (s = storage_at(x, i)); i++) {
     s->cursor = 0;
+    s->is_nccls =
+        i < x->program->n_buffers && (x->program->buffers[i].is_rotated || x->program->buffers[i].registration);
     s->memory = i < x->program->n_buffers       ? x->program->buffers[i].memory
                 : i < x->program->n_buffers + 3 ? CCT_MEM_DEVICE
                                                 : (enum cct_memory)(i - x->program->n_buffers - 3);
@@ -225,6 +255,8 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
       status = storage_allocate(x, s);
   if (!status && is_growing)
     status = CCT_CUDA(cudaStreamSynchronize(x->backend->side));
+  if (!status && is_growing)
+    status = cct_cuda_buffers_register(x);
   for (int id = 0; !status && id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];
     struct planned *plan = &x->plan[id];
@@ -245,6 +277,8 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
         plan->out_capacity = capacity;
       }
     }
+    if (op->kind == CCT_OP_COLLECTIVE || op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV)
+      place_operands(x, id, &needs);
   }
   return status;
 }

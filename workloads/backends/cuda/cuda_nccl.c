@@ -24,11 +24,11 @@ static enum cct_status base_open(struct cct_backend *backend) {
 }
 
 enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct cct_group *group, int lane,
-                                      struct communicator **communicator_out) {
-  int is_base_free = group->size == backend->world->size && group->stride == 1;
+                                      int is_copying, struct communicator **communicator_out) {
+  int is_base_free = group->size == backend->world->size && group->stride == 1 && !is_copying;
   for (int i = 0; i < backend->n_communicators; i++) {
     struct communicator *c = &backend->communicators[i];
-    if (c->size == group->size && c->stride == group->stride && c->lane == lane) {
+    if (c->size == group->size && c->stride == group->stride && c->lane == lane && c->is_copying == is_copying) {
       *communicator_out = c;
       return CCT_OK;
     }
@@ -38,12 +38,17 @@ enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct 
     return cct_fail(CCT_UNSUPPORTED, "cuda: more than %d groups and lanes communicate in a block", MAX_COMMUNICATORS);
   enum cct_status status = backend->base ? CCT_OK : base_open(backend);
   int rank = backend->world->rank;
-  struct communicator c = {
-      .size = group->size, .stride = group->stride, .lane = lane, .index = cct_group_index(group, rank)};
+  struct communicator c = {.size = group->size,
+                           .stride = group->stride,
+                           .lane = lane,
+                           .is_copying = is_copying,
+                           .index = cct_group_index(group, rank)};
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.CTAPolicy = is_copying ? NCCL_CTA_POLICY_ZERO : NCCL_CONFIG_UNDEF_INT;
   if (!status && is_base_free)
     c.comm = backend->base;
   else if (!status)
-    status = CCT_NCCL(ncclCommSplit(backend->base, cct_group_member(group, rank, 0), c.index, &c.comm, NULL));
+    status = CCT_NCCL(ncclCommSplit(backend->base, cct_group_member(group, rank, 0), c.index, &c.comm, &config));
   if (status)
     return status;
   *communicator_out = &backend->communicators[backend->n_communicators];
@@ -82,19 +87,21 @@ static int is_alike(const struct cct_job *job, int group) {
 
 /* What `group` says on `lane`, -1: on any. Every rank opens the same in the same order, whatever its role. */
 static enum cct_status open_for(struct cct_executor *x, int group, int lane) {
-  int is_used = 0, is_p2p = 0;
+  int is_used = 0, is_p2p = 0, is_copying = 0;
   struct communicator *c = NULL;
   for (int r = 0; r < x->job->n_roles; r++) {
     const struct cct_program *program = x->job->roles[r].program;
     for (int id = -1; (id = next_of(program, id, group, lane)) >= 0;) {
+      int buffer = program->ops[id].reads[0] >= 0 ? program->ops[id].reads[0] : program->ops[id].writes;
       is_used = 1;
+      is_copying |= buffer >= 0 && program->buffers[buffer].registration == CCT_REGISTRATION_COPY_ENGINE;
       is_p2p |=
           program->ops[id].kind == CCT_OP_COLLECTIVE && program->ops[id].collective.algorithm != CCT_ALGORITHM_AUTO;
     }
   }
   if (!is_used)
     return CCT_OK;
-  enum cct_status status = cct_cuda_communicator(x->backend, &x->job->groups[group], lane, &c);
+  enum cct_status status = cct_cuda_communicator(x->backend, &x->job->groups[group], lane, is_copying, &c);
   if (!status && is_p2p)
     status = cct_cuda_p2p_open(x->backend, c);
   for (int id = -1; !status && (id = next_of(x->program, id, group, lane)) >= 0;)
@@ -133,7 +140,8 @@ void cct_cuda_communicators_close(struct cct_backend *backend) {
 }
 
 /* Pairwise exchange; with a matrix each pair has its own size. What a rank keeps is copied too, as NCCL's own does. */
-static enum cct_status all_to_all(const struct communicator *c, const struct planned *plan, cudaStream_t stream) {
+static enum cct_status all_to_all(const struct communicator *c, const struct planned *plan, int64_t moved,
+                                  cudaStream_t stream) {
   const struct cct_matrix *matrix = plan->matrix;
   int64_t each = plan->bytes / c->size, sent = 0, received = 0;
   enum cct_status status = CCT_NCCL(ncclGroupStart());
@@ -141,9 +149,9 @@ static enum cct_status all_to_all(const struct communicator *c, const struct pla
     int64_t out = matrix ? matrix->bytes[c->index * matrix->n + peer] : each;
     int64_t in = matrix ? matrix->bytes[peer * matrix->n + c->index] : each;
     if (out)
-      status = CCT_NCCL(ncclSend((char *)plan->in[0] + sent, (size_t)out, ncclUint8, peer, c->comm, stream));
+      status = CCT_NCCL(ncclSend((char *)plan->in[0] + moved + sent, (size_t)out, ncclUint8, peer, c->comm, stream));
     if (!status && in)
-      status = CCT_NCCL(ncclRecv((char *)plan->out + received, (size_t)in, ncclUint8, peer, c->comm, stream));
+      status = CCT_NCCL(ncclRecv((char *)plan->out + moved + received, (size_t)in, ncclUint8, peer, c->comm, stream));
     sent += out;
     received += in;
   }
@@ -152,15 +160,31 @@ static enum cct_status all_to_all(const struct communicator *c, const struct pla
 }
 
 static enum cct_status p2p_reduce(const struct communicator *c, const struct cct_op *op, const struct planned *plan,
-                                  cudaStream_t stream) {
+                                  int64_t moved, cudaStream_t stream) {
   enum cct_kernel_type type = op->collective.type == CCT_TYPE_FP32   ? CCT_KERNEL_FP32
                               : op->collective.type == CCT_TYPE_FP16 ? CCT_KERNEL_FP16
                                                                      : CCT_KERNEL_BF16;
-  return CCT_CUDA(cct_kernel_p2p_reduce(c->peers, op->collective.algorithm == CCT_ALGORITHM_TWOSHOT, type, plan->in[0],
-                                        plan->out, plan->bytes, stream));
+  return CCT_CUDA(cct_kernel_p2p_reduce(c->peers, op->collective.algorithm == CCT_ALGORITHM_TWOSHOT, type,
+                                        (char *)plan->in[0] + moved, (char *)plan->out + moved, plan->bytes, stream));
 }
 
-enum cct_status cct_cuda_collective(struct cct_executor *x, int id) {
+int64_t cct_cuda_moved(const struct planned *plan, int rep) {
+  const struct turn *turn = &plan->turn;
+  if (turn->steps < 2)
+    return 0;
+  return turn->size * (((int64_t)rep * turn->uses + turn->ordinal) % turn->steps - turn->ordinal % turn->steps);
+}
+
+int cct_cuda_is_in_place(const struct cct_op *op) {
+  return op->reads[0] >= 0 && op->reads[0] == op->writes;
+}
+
+enum cct_status cct_cuda_collective(struct cct_executor *x, int id, int rep) {
+  static const ncclRedOp_t reductions[CCT_REDUCTION_COUNT] = {[CCT_REDUCTION_SUM] = ncclSum,
+                                                              [CCT_REDUCTION_PROD] = ncclProd,
+                                                              [CCT_REDUCTION_MIN] = ncclMin,
+                                                              [CCT_REDUCTION_MAX] = ncclMax,
+                                                              [CCT_REDUCTION_AVG] = ncclAvg};
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
   const struct communicator *c = plan->communicator;
@@ -169,44 +193,47 @@ enum cct_status cct_cuda_collective(struct cct_executor *x, int id) {
   cct_cuda_nccl_type(op->collective.type, &type);
   int64_t bits = op->collective.type == CCT_TYPE_NVFP4 ? 8 : cct_type_bits(op->collective.type);
   size_t count = (size_t)(plan->bytes * 8 / bits), share = count / (size_t)c->size;
-  const void *in = plan->in[0];
-  void *out = plan->out;
+  int64_t moved = cct_cuda_moved(plan, rep);
+  const void *in = (char *)plan->in[0] + moved;
+  void *out = (char *)plan->out + moved;
+  ncclRedOp_t reduction = reductions[op->collective.reduction];
   switch (op->collective.kind) {
   case CCT_COLL_ALL_REDUCE:
     if (op->collective.algorithm != CCT_ALGORITHM_AUTO)
-      return p2p_reduce(c, op, plan, stream);
-    return CCT_NCCL(ncclAllReduce(in, out, count, type, ncclSum, c->comm, stream));
+      return p2p_reduce(c, op, plan, moved, stream);
+    return CCT_NCCL(ncclAllReduce(in, out, count, type, reduction, c->comm, stream));
   case CCT_COLL_ALL_GATHER:
     return CCT_NCCL(ncclAllGather(in, out, share, type, c->comm, stream));
   case CCT_COLL_REDUCE_SCATTER:
-    return CCT_NCCL(ncclReduceScatter(in, out, share, type, ncclSum, c->comm, stream));
+    return CCT_NCCL(ncclReduceScatter(in, out, share, type, reduction, c->comm, stream));
   case CCT_COLL_BROADCAST:
-    return CCT_NCCL(ncclBroadcast(in, out, count, type, 0, c->comm, stream));
+    return CCT_NCCL(ncclBroadcast(in, out, count, type, op->collective.root, c->comm, stream));
   case CCT_COLL_REDUCE:
-    return CCT_NCCL(ncclReduce(in, out, count, type, ncclSum, 0, c->comm, stream));
+    return CCT_NCCL(ncclReduce(in, out, count, type, reduction, op->collective.root, c->comm, stream));
   default:
-    return all_to_all(c, plan, stream);
+    return all_to_all(c, plan, moved, stream);
   }
 }
 
-static enum cct_status point_to_point(struct cct_executor *x, int id) {
+static enum cct_status point_to_point(struct cct_executor *x, int id, int rep) {
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
   const struct communicator *c = plan->communicator;
   cudaStream_t stream = x->lanes[op->lane].stream;
   int peer = ((c->index + op->p2p.peer_offset) % c->size + c->size) % c->size;
+  int64_t moved = cct_cuda_moved(plan, rep);
   if (op->kind == CCT_OP_SEND)
-    return CCT_NCCL(ncclSend(plan->in[0], (size_t)plan->bytes, ncclUint8, peer, c->comm, stream));
-  return CCT_NCCL(ncclRecv(plan->out, (size_t)plan->bytes, ncclUint8, peer, c->comm, stream));
+    return CCT_NCCL(ncclSend((char *)plan->in[0] + moved, (size_t)plan->bytes, ncclUint8, peer, c->comm, stream));
+  return CCT_NCCL(ncclRecv((char *)plan->out + moved, (size_t)plan->bytes, ncclUint8, peer, c->comm, stream));
 }
 
-enum cct_status cct_cuda_group(struct cct_executor *x, int id) {
+enum cct_status cct_cuda_group(struct cct_executor *x, int id, int rep) {
   enum cct_status status = CCT_NCCL(ncclGroupStart());
   if (status)
     return status;
   for (int member = id + 1; !status && member < x->plan[id].end; member++)
-    status =
-        x->program->ops[member].kind == CCT_OP_COLLECTIVE ? cct_cuda_collective(x, member) : point_to_point(x, member);
+    status = x->program->ops[member].kind == CCT_OP_COLLECTIVE ? cct_cuda_collective(x, member, rep)
+                                                               : point_to_point(x, member, rep);
   enum cct_status ended = CCT_NCCL(ncclGroupEnd());
   return status ? status : ended;
 }

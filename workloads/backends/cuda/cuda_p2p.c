@@ -92,7 +92,7 @@ static enum cct_status open_all(struct cct_backend *backend, struct communicator
   const struct cct_group all = {.size = backend->world->size, .stride = 1};
   if (backend->world->size < 2)
     return cct_fail(CCT_UNSUPPORTED, "cuda: this experiment needs two ranks");
-  enum cct_status status = cct_cuda_communicator(backend, &all, -1, c_out);
+  enum cct_status status = cct_cuda_communicator(backend, &all, -1, 0, c_out);
   return status ? status : cct_cuda_p2p_open(backend, *c_out);
 }
 

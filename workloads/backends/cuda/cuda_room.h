@@ -46,7 +46,8 @@ enum mode {   /* of walking a program */
  * other, and lanes do not wait for each other. */
 struct communicator {
   int size, stride;
-  int lane; /* -1: of every lane */
+  int lane;       /* -1: of every lane */
+  int is_copying; /* of collectives by copy engines: NCCL's policy of no thread blocks */
   ncclComm_t comm;
   int index;                   /* this rank's in it */
   struct cct_p2p_peers *peers; /* NULL until a one-shot or two-shot all-reduce needs them */
@@ -88,6 +89,10 @@ struct storage { /* one buffer of the program, or scratch */
   void *at;
   int64_t bytes, need, cursor; /* cursor: where the next slice of a weight or KV buffer begins */
   enum cct_memory memory;
+  int is_nccls;        /* from NCCL's allocator, as nccl-tests' buffers are */
+  ncclComm_t known_to; /* where it is registered; NULL: nowhere */
+  void *registered;    /* by ncclCommRegister */
+  ncclWindow_t window; /* by ncclCommWindowRegister */
 };
 
 struct lt_plan { /* a cublasLt product, made once for its shape */
@@ -117,12 +122,20 @@ struct captured { /* one graph a key and shape */
   int64_t nodes, kernels;
 };
 
+/* Use k of a rotated buffer in a burst begins at (k mod steps) x size; an entry is use `ordinal` of `uses` a
+ * repetition. */
+struct turn {
+  int64_t size, steps;
+  int ordinal, uses;
+};
+
 struct planned {    /* an operation with this binding's values */
   int64_t bytes, m; /* of COPY, COLLECTIVE, SEND, RECV, ELEMENTWISE, ATTENTION; rows of GEMM */
   int64_t delay_ns; /* of DELAY: what it is to add to its lane */
   int64_t own_ns;   /* of DELAY: what its kernel costs there by itself */
   void *in[2], *out;
   int64_t in_capacity, out_capacity;
+  struct turn turn; /* of COLLECTIVE, SEND, RECV; `in` and `out` are those of the first repetition */
   const struct cct_matrix *matrix;
   struct communicator *communicator; /* of COLLECTIVE, SEND, RECV */
   struct lt_plan *lt;
@@ -170,6 +183,7 @@ struct cct_executor {
   struct hosts *hosts;
   int n_hosts; /* host lanes */
   int has_p2p, is_bound, is_warm;
+  int is_corrupting; /* tests: the next check finds a wrong element on this rank */
   struct cct_counts performed;
   /* Traced alone: %globaltimer around each entry, on the device, and the spans made of it. */
   int64_t *marks, start_ns, clock_ns; /* clock_ns: what turns %globaltimer into host time */
@@ -221,11 +235,21 @@ void cct_cuda_gemm_release(struct cct_executor *x);
 
 /* cuda_nccl.c */
 enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct cct_group *group, int lane,
+                                      int is_copying,
                                       struct communicator **communicator_out) CCT_CHECKED; /* all ranks */
+/* How far from its place in the first repetition an operand lies in repetition `rep`. */
+int64_t cct_cuda_moved(const struct planned *plan, int rep);
+int cct_cuda_is_in_place(const struct cct_op *op);
 /* Those that the job needs, and each operation's; all ranks. */
 enum cct_status cct_cuda_communicators_open(struct cct_executor *x) CCT_CHECKED;
-enum cct_status cct_cuda_collective(struct cct_executor *x, int id) CCT_CHECKED;
-enum cct_status cct_cuda_group(struct cct_executor *x, int id) CCT_CHECKED;
+enum cct_status cct_cuda_collective(struct cct_executor *x, int id, int rep) CCT_CHECKED;
+enum cct_status cct_cuda_group(struct cct_executor *x, int id, int rep) CCT_CHECKED;
+/* cuda_register.c: buffers made known to NCCL. All ranks. */
+enum cct_status cct_cuda_buffer_allocate(struct storage *s, int64_t bytes) CCT_CHECKED;
+void cct_cuda_buffer_free(struct storage *s);
+enum cct_status cct_cuda_buffers_register(struct cct_executor *x) CCT_CHECKED;
+/* cuda_choice.c: what NCCL says about the program's first collective. All ranks. */
+enum cct_status cct_cuda_choice(struct cct_executor *x, char *text, size_t n) CCT_CHECKED;
 void cct_cuda_communicators_close(struct cct_backend *backend);
 int cct_cuda_nccl_type(enum cct_type type, ncclDataType_t *type_out); /* 0: NCCL cannot add it */
 
@@ -244,6 +268,10 @@ void cct_cuda_seal_close(struct cct_backend *backend);
 int cct_cuda_graphs_missing(struct cct_executor *x);
 enum cct_status cct_cuda_graphs_prepare(struct cct_executor *x) CCT_CHECKED; /* captures what this binding lacks */
 enum cct_status cct_cuda_count_nodes(struct cct_executor *x) CCT_CHECKED;
+enum cct_status
+cct_cuda_graphs_renew(struct cct_executor *x) CCT_CHECKED; /* the fresh ones, before a burst; all ranks */
+/* Captures the graph of entry `id` and throws it away. */
+enum cct_status cct_cuda_graph_try(struct cct_executor *x, int id) CCT_CHECKED;
 void cct_cuda_graphs_release(struct cct_executor *x);
 /* Captures what `enqueue` enqueues on `stream` into a graph ready to launch. */
 typedef enum cct_status cct_cuda_enqueue_fn(struct cct_executor *x, void *context);

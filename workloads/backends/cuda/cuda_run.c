@@ -59,7 +59,6 @@ static struct cct_device_bytes device_bytes(const struct cct_executor *x, struct
 }
 
 enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum mode mode) {
-  (void)rep;
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
   cudaStream_t stream = x->lanes[op->lane].stream;
@@ -75,9 +74,9 @@ enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum m
     return CCT_CUDA(cct_kernel_elementwise(plan->in[0], plan->in_capacity, plan->out, plan->out_capacity,
                                            device_bytes(x, op->elementwise.bytes), plan->blocks, stream));
   case CCT_OP_COLLECTIVE:
-    return cct_cuda_collective(x, id);
+    return cct_cuda_collective(x, id, rep);
   case CCT_OP_GROUP:
-    return cct_cuda_group(x, id);
+    return cct_cuda_group(x, id, rep);
   case CCT_OP_COPY:
     return cct_cuda_copy(x, id);
   case CCT_OP_LAUNCH:

@@ -12,12 +12,18 @@
 
 #define POISON 0xff /* a NaN in every floating type, -1 in the integers: never an expected value */
 
-static struct cct_exact exact_of(enum cct_type type, int ranks) {
+static struct cct_exact exact_of(enum cct_type type, int ranks, enum cct_reduction reduction) {
   static const enum cct_kernel_type kinds[CCT_TYPE_COUNT] = {
       [CCT_TYPE_FP32] = CCT_KERNEL_FP32,   [CCT_TYPE_BF16] = CCT_KERNEL_BF16,     [CCT_TYPE_FP16] = CCT_KERNEL_FP16,
       [CCT_TYPE_FP8] = CCT_KERNEL_E4M3,    [CCT_TYPE_FP8_E5M2] = CCT_KERNEL_E5M2, [CCT_TYPE_NVFP4] = CCT_KERNEL_INT8,
       [CCT_TYPE_INT32] = CCT_KERNEL_INT32, [CCT_TYPE_INT8] = CCT_KERNEL_INT8};
-  return (struct cct_exact){kinds[type], ranks, cct_type_significand_bits(type)};
+  return (struct cct_exact){kinds[type], ranks, cct_type_significand_bits(type), (enum cct_kernel_reduction)reduction};
+}
+
+/* Tests ask for one wrong element on one rank, to see it found. */
+static enum cct_status corrupt(struct cct_executor *x, void *at) {
+  x->is_corrupting = 0;
+  return CCT_CUDA(cudaMemsetAsync(at, POISON, 1, x->backend->side));
 }
 
 /* ---- one check on the device: n elements at `out` are those of (rank, first...), or with rank -1 all ranks' sum ----
@@ -29,6 +35,8 @@ static enum cct_status check(struct cct_executor *x, int id, const void *out, in
   const struct cct_op *op = &x->program->ops[id];
   cudaStream_t stream = x->backend->side;
   enum cct_status status = CCT_CUDA(cudaMemcpyAsync(device, &result, sizeof result, cudaMemcpyHostToDevice, stream));
+  if (!status && n && x->is_corrupting)
+    status = corrupt(x, (void *)(uintptr_t)out);
   if (!status && n)
     status = CCT_CUDA(cct_kernel_check(out, n, exact, rank, first, device, stream));
   if (!status)
@@ -67,16 +75,11 @@ static enum cct_status perform(struct cct_executor *x, int id, void *out, int64_
   return status ? status : cct_cuda_wait_stream(x->backend, x->lanes[op->lane].stream);
 }
 
-/* In place (one buffer in and out) poisoning the output would poison the input. */
-static void *poisonable(const struct planned *plan) {
-  return plan->out == plan->in[0] ? NULL : plan->out;
-}
-
 static enum cct_status verify_exchange(struct cct_executor *x, int id, struct cct_wrong *wrong) {
   const struct planned *plan = &x->plan[id];
   const struct communicator *c = plan->communicator;
   const struct cct_matrix *m = plan->matrix;
-  struct cct_exact exact = exact_of(CCT_TYPE_INT8, c->size);
+  struct cct_exact exact = exact_of(CCT_TYPE_INT8, c->size, CCT_REDUCTION_SUM);
   int64_t sent = 0, received = 0, each = plan->bytes / c->size;
   for (int peer = 0; peer < c->size; peer++)
     sent += m ? m->bytes[c->index * m->n + peer] : each;
@@ -102,14 +105,18 @@ static enum cct_status verify_collective(struct cct_executor *x, int id, struct 
   enum cct_collective kind = op->collective.kind;
   if (kind == CCT_COLL_ALL_TO_ALL || kind == CCT_COLL_ALL_TO_ALLV)
     return verify_exchange(x, id, wrong);
-  struct cct_exact exact = exact_of(op->collective.type, c->size);
+  struct cct_exact exact = exact_of(op->collective.type, c->size, op->collective.reduction);
   int64_t n = elements(plan->bytes, op->collective.type), share = n / c->size;
   if (n == 0)
     return CCT_OK;
   int64_t in = kind == CCT_COLL_ALL_GATHER ? share : n, out = kind == CCT_COLL_REDUCE_SCATTER ? share : n;
-  enum cct_status status = fill(x, plan->in[0], in, exact, c->index, 0);
+  enum cct_status status = CCT_OK;
+  if (kind == CCT_COLL_ALL_GATHER && cct_cuda_is_in_place(op)) /* the others' parts */
+    status = CCT_CUDA(cudaMemsetAsync(plan->out, POISON, (size_t)plan->bytes, x->backend->side));
   if (!status)
-    status = perform(x, id, poisonable(plan), plan->bytes / n * out);
+    status = fill(x, plan->in[0], in, exact, c->index, 0);
+  if (!status)
+    status = perform(x, id, cct_cuda_is_in_place(op) ? NULL : plan->out, plan->bytes / n * out);
   if (status)
     return status;
   switch (kind) {
@@ -120,9 +127,9 @@ static enum cct_status verify_collective(struct cct_executor *x, int id, struct 
   case CCT_COLL_REDUCE_SCATTER:
     return check(x, id, plan->out, share, exact, -1, c->index * share, wrong);
   case CCT_COLL_BROADCAST:
-    return check(x, id, plan->out, n, exact, 0, 0, wrong);
+    return check(x, id, plan->out, n, exact, op->collective.root, 0, wrong);
   case CCT_COLL_REDUCE:
-    return c->index ? CCT_OK : check(x, id, plan->out, n, exact, -1, 0, wrong);
+    return c->index != op->collective.root ? CCT_OK : check(x, id, plan->out, n, exact, -1, 0, wrong);
   default:
     return check(x, id, plan->out, n, exact, -1, 0, wrong);
   }
@@ -131,13 +138,15 @@ static enum cct_status verify_collective(struct cct_executor *x, int id, struct 
 /* A message's bytes are those of its sender and its place among the sends of the group. */
 static enum cct_status verify_messages(struct cct_executor *x, int id, struct cct_wrong *wrong) {
   enum cct_status status = CCT_OK;
+  if (x->program->ops[id + 1].reads[0] >= 0 && x->program->ops[id + 1].reads[0] == x->program->ops[id + 2].writes)
+    return CCT_OK;                                  /* in place there is nothing left to compare with */
   for (int pass = 0; !status && pass < 2; pass++) { /* fill before, check after */
     for (int member = id + 1; !status && member < x->plan[id].end; member++) {
       const struct cct_op *op = &x->program->ops[member];
       const struct planned *plan = &x->plan[member];
       const struct communicator *c = plan->communicator;
       int peer = ((c->index + op->p2p.peer_offset) % c->size + c->size) % c->size;
-      struct cct_exact exact = exact_of(CCT_TYPE_INT8, c->size);
+      struct cct_exact exact = exact_of(CCT_TYPE_INT8, c->size, CCT_REDUCTION_SUM);
       if (op->kind == CCT_OP_SEND && pass == 0)
         status = fill(x, plan->in[0], plan->bytes, exact, c->index, 0);
       else if (op->kind == CCT_OP_RECV && pass == 0)
@@ -274,6 +283,8 @@ static enum cct_status verify_copy(struct cct_executor *x, int id, struct cct_wr
 
 enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_out) {
   struct cct_wrong wrong = {0};
+  const char *corrupted = getenv("CCTAX_TEST_CORRUPT");
+  x->is_corrupting = corrupted && atoi(corrupted) == x->rank;
   enum cct_status status = cct_cuda_bind(x, NULL);
   for (int id = 0; !status && id < x->program->n_ops; id++) {
     switch (x->program->ops[id].kind) {

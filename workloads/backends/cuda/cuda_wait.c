@@ -22,7 +22,10 @@ enum cct_status cct_cublas_failed(cublasStatus_t error, const char *call) {
 }
 
 enum cct_status cct_nccl_failed(ncclResult_t error, const char *call) {
-  return cct_fail(CCT_STOPPED, "nccl: %s: %s (%s)", call, ncclGetErrorString(error), ncclGetLastError(NULL));
+  /* What NCCL refuses before it begins, such as an algorithm that a job forces and this machine has not, is the cell's.
+   */
+  enum cct_status status = error == ncclInvalidUsage || error == ncclInvalidArgument ? CCT_UNSUPPORTED : CCT_STOPPED;
+  return cct_fail(status, "nccl: %s: %s (%s)", call, ncclGetErrorString(error), ncclGetLastError(NULL));
 }
 
 /* A communicator in error never finishes its kernels by itself: aborting makes them leave, so that the process can end.

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Buffers as nccl-tests has them: from NCCL's own allocator, and known to the communicator that uses them where the
+ * program asks for it. Symmetric windows and copy engines are NCCL's business behind one registration (2.27 and 2.28).
+ */
+#include <string.h>
+
+#include "workloads/backends/cuda/cuda_room.h"
+
+enum cct_status cct_cuda_buffer_allocate(struct storage *s, int64_t bytes) {
+  return CCT_NCCL(ncclMemAlloc(&s->at, (size_t)bytes));
+}
+
+void cct_cuda_buffer_free(struct storage *s) {
+  if (s->window)
+    (void)ncclCommWindowDeregister(s->known_to, s->window);
+  else if (s->registered)
+    (void)ncclCommDeregister(s->known_to, s->registered);
+  if (s->at)
+    (void)ncclMemFree(s->at);
+  s->window = NULL;
+  s->registered = NULL;
+  s->known_to = NULL;
+}
+
+static ncclComm_t user_of(const struct cct_executor *x, int buffer) {
+  for (int id = 0; id < x->program->n_ops; id++) {
+    const struct cct_op *op = &x->program->ops[id];
+    if (x->plan[id].communicator && (op->reads[0] == buffer || op->writes == buffer))
+      return x->plan[id].communicator->comm;
+  }
+  return NULL;
+}
+
+enum cct_status cct_cuda_buffers_register(struct cct_executor *x) {
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < x->program->n_buffers; i++) {
+    struct storage *s = &x->buffers[i];
+    enum cct_registration registration = x->program->buffers[i].registration;
+    ncclComm_t comm = user_of(x, i);
+    if (registration == CCT_REGISTRATION_NONE || s->known_to || !comm)
+      continue;
+    if (registration == CCT_REGISTRATION_LOCAL)
+      status = CCT_NCCL(ncclCommRegister(comm, s->at, (size_t)s->bytes, &s->registered));
+    else
+      status = CCT_NCCL(ncclCommWindowRegister(comm, s->at, (size_t)s->bytes, &s->window, NCCL_WIN_COLL_SYMMETRIC));
+    if (!status && registration != CCT_REGISTRATION_LOCAL && !s->window)
+      status =
+          cct_fail(CCT_UNSUPPORTED, "nccl: no symmetric window can be had here (NCCL_WIN_ENABLE, NCCL_CUMEM_ENABLE)");
+    if (!status)
+      s->known_to = comm;
+  }
+  return status;
+}
