@@ -263,7 +263,8 @@ def conditions(cctax):
 
 def tail(n, k, p):
     """P(at most k of n), each with probability p."""
-    return sum(math.comb(n, i) * p**i * (1 - p)**(n - i) for i in range(k + 1))
+    return sum(math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * math.log(p) +
+                        (n - i) * math.log(1 - p)) for i in range(k + 1))
 
 
 def noise(cctax, program, seeds=16):
