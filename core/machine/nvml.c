@@ -16,6 +16,11 @@ struct process { /* nvmlProcessInfo_t of the _v3 calls */
 };
 _Static_assert(sizeof(struct process) == 24, "NVML writes an array of these");
 
+struct memory { /* nvmlMemory_v2_t */
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+};
+
 enum {
   NVML_OK = 0,
   NVML_INSUFFICIENT_SIZE = 7,
@@ -32,6 +37,7 @@ struct cct_nvml {
   int (*power)(void *device, unsigned *milliwatts);
   int (*processes)(void *device, unsigned *count, struct process *processes);
   int (*reasons)(void *device, unsigned long long *mask);
+  int (*memory)(void *device, struct memory *memory);
   char driver[80];
 };
 
@@ -54,6 +60,7 @@ struct cct_nvml *cct_nvml_open(const char *uuid) {
   LOOK_UP(n->library, "nvmlDeviceGetPowerUsage", n->power);
   LOOK_UP(n->library, "nvmlDeviceGetComputeRunningProcesses_v3", n->processes);
   LOOK_UP(n->library, "nvmlDeviceGetCurrentClocksThrottleReasons", n->reasons);
+  LOOK_UP(n->library, "nvmlDeviceGetMemoryInfo_v2", n->memory);
   if (!init || !by_uuid || !n->shutdown || init() != NVML_OK) {
     dlclose(n->library);
     free(n);
@@ -97,6 +104,14 @@ void cct_nvml_read(const struct cct_nvml *nvml, struct cct_nvml_reading *reading
       r.slowed_by = (long long)mask;
   }
   *reading_out = r;
+}
+
+int cct_nvml_memory(const struct cct_nvml *nvml, long long *reserved_bytes_out) {
+  struct memory memory = {.version = (unsigned)sizeof memory | 2u << 24};
+  if (!nvml || !nvml->memory || nvml->memory(nvml->device, &memory) != NVML_OK)
+    return 0;
+  *reserved_bytes_out = (long long)memory.reserved;
+  return 1;
 }
 
 const char *cct_nvml_driver(const struct cct_nvml *nvml) {

@@ -20,6 +20,8 @@ struct cct_nvml *cct_nvml_open(const char *uuid);
 void cct_nvml_close(struct cct_nvml *nvml); /* NULL-safe */
 /* NULL-safe: everything -1 then. Takes about a millisecond. */
 void cct_nvml_read(const struct cct_nvml *nvml, struct cct_nvml_reading *reading_out);
+/* What the driver keeps of the GPU's memory for itself; 0: it does not tell. */
+int cct_nvml_memory(const struct cct_nvml *nvml, long long *reserved_bytes_out);
 /* "580.159.04", or "" */
 const char *cct_nvml_driver(const struct cct_nvml *nvml);
 
