@@ -318,6 +318,10 @@ cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags) {
   (void)flags;
   return cudaMalloc(at, bytes);
 }
+cudaError_t cudaMallocManaged(void **at, size_t bytes, unsigned flags) {
+  (void)flags;
+  return cudaMalloc(at, bytes);
+}
 cudaError_t cudaFreeHost(void *at) {
   return cudaFree(at);
 }
@@ -370,7 +374,7 @@ cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t s) {
   return (cudaError_t)twin_enqueue(s, move, &(struct move){at, NULL, bytes, value}, sizeof(struct move));
 }
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all) {
-  *left = *all = (size_t)8 << 30;
+  *left = *all = (size_t)64 << 30;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *n) {
@@ -383,6 +387,16 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
   *p = (struct cudaDeviceProp){.name = "twin", .multiProcessorCount = 2, .l2CacheSize = 65536, .major = 9};
   p->uuid.bytes[0] = (char)(device + 1);
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int *can, int a, int b) {
+  *can = a != b;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
+  (void)attribute;
+  (void)device;
+  *value = 0;
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int *version) {

@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Experiments that are no program. Name, parameters -> series:
- *  clock           cycles -> host ns, %globaltimer ns, event ns of one clock64 loop of so many cycles
- *  timer_step      -> median ns between two values of %globaltimer
- *  stamps          -> id, ns, id, ns, ... of the STAMPs since the last call (at most max/2)
- *  submitting      -> ns of the last burst in which the host was busy, until all of it was submitted: without waits
- *  bare_launch     n -> host ns a launch, ns a launch with the closing wait: the barest loop of empty kernels
- *  bare_gemm       m, n, k, reps -> host ns a call, ns a call: a plain loop of cublasGemmEx in bf16, weights in turn
- *  host_register   bytes -> error code of cudaHostRegister (0: works), ns of the call
- *  stale_memory    trials -> reads of mapped host memory that saw an old value: by the GPU, by the host
- *  caller_blocked  bytes, busy ns -> ns that an asynchronous copy holds its caller behind so long a kernel: pinned H2D,
- *                  pinned D2H, pageable H2D, pageable D2H
- *  delay           ns -> what one DELAY of so long adds in the stream: eager, in a graph
- *  p2p_copy        bytes -> GB/s one way, rank 0 to rank 1 alone: copy engine writing, reading, a kernel writing,
- * reading; then the same with every rank and its next at once ping_pong       n -> ns one way of a short write between
- * ranks 0 and 1 (on rank 0) */
+ * Experiments that are no program. Names, parameters and values are docs/probe.md's; beside them, for the checks on
+ * GPUs:
+ *  stamps      -> id, ns, id, ns, ... of the STAMPs since the last call (at most max/2)
+ *  submitting  -> ns of the last burst in which the host was busy, until all of it was submitted: without waits
+ *  bare_gemm   m, n, k, reps -> host ns a call, ns a call: a plain loop of cublasGemmEx in bf16, weights in turn */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,8 +233,17 @@ enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *nam
       {"stale_memory", 1, run_stale_memory},
       {"caller_blocked", 2, run_caller_blocked},
       {"delay", 1, run_delay},
-      {"p2p_copy", 1, cct_cuda_run_p2p_copy},
-      {"ping_pong", 1, cct_cuda_run_ping_pong},
+      {"p2p_copy", 3, cct_cuda_run_p2p_copy},
+      {"short_write", 1, cct_cuda_run_short_write},
+      {"peer", 0, cct_cuda_run_peer},
+      {"communicator", 0, cct_cuda_run_communicator},
+      {"memory", 0, cct_cuda_run_memory},
+      {"marker", 1, cct_cuda_run_marker},
+      {"managed", 1, cct_cuda_run_managed},
+      {"mapped", 1, cct_cuda_run_mapped},
+      {"context", 0, cct_cuda_run_context},
+      {"gdr", 0, cct_cuda_run_gdr},
+      {"checkpoint", 0, cct_cuda_run_checkpoint},
   };
   for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
     if (strcmp(name, experiments[i].name) != 0)

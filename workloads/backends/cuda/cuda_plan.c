@@ -211,8 +211,15 @@ static enum cct_status plan_all(struct cct_executor *x) {
     bind_values(x, id);
   enum cct_status status = cct_cuda_allocate(x);
   for (int id = 0; !status && id < x->program->n_ops; id++) {
-    enum cct_op_kind kind = x->program->ops[id].kind;
-    if (kind == CCT_OP_GEMM || (kind == CCT_OP_ATTENTION && x->plan[id].product))
+    const struct cct_op *op = &x->program->ops[id];
+    enum cct_op_kind kind = op->kind;
+    if (kind == CCT_OP_COLLECTIVE && op->collective.algorithm != CCT_ALGORITHM_AUTO &&
+        (x->plan[id].bytes > CCT_P2P_LIMIT_BYTES || x->plan[id].bytes % 16))
+      status = cct_fail(CCT_UNSUPPORTED,
+                        "cuda: %s: entry %d '%s': %s is for multiples of 16 bytes up to %lld, not %lld: use nccl",
+                        x->program->name, id, op->name, cct_algorithm_name(op->collective.algorithm),
+                        (long long)CCT_P2P_LIMIT_BYTES, (long long)x->plan[id].bytes);
+    else if (kind == CCT_OP_GEMM || (kind == CCT_OP_ATTENTION && x->plan[id].product))
       status = cct_cuda_gemm_prepare(x, id);
     else if (kind == CCT_OP_COPY)
       status = cct_cuda_bounce_prepare(x, id);

@@ -284,7 +284,7 @@ int cct_cuda_delays_missing(const struct cct_executor *x);
 void cct_cuda_delay_plan(struct cct_executor *x, int id);
 enum cct_status cct_cuda_delays_prepare(struct cct_executor *x) CCT_CHECKED;
 void cct_cuda_clear_release(struct cct_executor *x);
-/* Median ns that a spin kernel of `spin_ns` takes of its stream. */
+/* Median ns that a spin kernel of `spin_ns` adds to its stream behind another kernel. */
 enum cct_status cct_cuda_time_spin(struct cct_backend *backend, int64_t spin_ns, int in_graph,
                                    double *ns_out) CCT_CHECKED;
 enum cct_status cct_cuda_spin_cost(struct cct_backend *backend) CCT_CHECKED;
@@ -301,10 +301,6 @@ void cct_cuda_trace_host(struct cct_executor *x, int id, int64_t start_ns); /* o
 enum cct_status cct_cuda_trace(struct cct_executor *x, int owned, struct cct_span *spans);
 void cct_cuda_trace_close(struct cct_executor *x);
 
-/* cuda_p2p.c: copies and short writes between GPUs; see cuda_experiment.c. All ranks. */
-struct experiment;
-enum cct_status cct_cuda_run_p2p_copy(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_ping_pong(struct experiment *e) CCT_CHECKED;
 struct experiment {
   struct cct_backend *backend;
   const double *parameters;
@@ -315,6 +311,22 @@ static inline void give(struct experiment *e, double value) {
   if (e->n < e->max)
     e->series[e->n++] = value;
 }
+
+/* cuda_links.c, cuda_trials.c */
+enum cct_status cct_cuda_run_p2p_copy(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_short_write(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_peer(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_communicator(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_memory(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_marker(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_managed(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_mapped(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_context(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_gdr(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_checkpoint(struct experiment *e) CCT_CHECKED;
+#define CCT_CONTEXT_TRIAL "CCTAX_CONTEXT_TRIAL"
+/* In a child of the context experiment: creates a context and ends the process. Else nothing. */
+void cct_cuda_context_trial(void);
 
 /* cuda_facts.c, cuda_verify.c, cuda_experiment.c: the backend's entries of the same names */
 int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *facts, int max);

@@ -31,14 +31,15 @@ enum cct_status cct_cuda_stamps_read(struct cct_backend *backend, struct cct_sta
 #define FILL_NS           500000 /* holds the stream while the host queues what follows, so that the host is not measured */
 
 struct alone {
-  int id;          /* -1: no operation, the spin kernel alone */
+  int id;          /* -1: a kernel of the backend's own that fills the GPU, instead of an operation */
   int64_t spin_ns; /* a spin kernel of so long behind it; -1: none */
   cudaStream_t stream;
   int repetitions;
 };
 
-static enum cct_status once(struct cct_executor *x, const struct alone *alone) {
-  enum cct_status status = alone->id < 0 ? CCT_OK : cct_cuda_enqueue(x, alone->id, 0, MODE_EAGER);
+static enum cct_status once(struct cct_executor *x, struct cct_backend *backend, const struct alone *alone) {
+  enum cct_status status = alone->id < 0 ? CCT_CUDA(cct_kernel_random(backend->probe, PROBE_BYTES, 1, alone->stream))
+                                         : cct_cuda_enqueue(x, alone->id, 0, MODE_EAGER);
   if (!status && alone->spin_ns >= 0)
     status = CCT_CUDA(cct_kernel_spin(alone->spin_ns, alone->stream));
   return status;
@@ -46,11 +47,11 @@ static enum cct_status once(struct cct_executor *x, const struct alone *alone) {
 
 /* The first one is not timed: in it the ranks meet. */
 static enum cct_status enqueue_alone(struct cct_executor *x, struct cct_backend *backend, const struct alone *alone) {
-  enum cct_status status = once(x, alone);
+  enum cct_status status = once(x, backend, alone);
   if (!status)
     status = CCT_CUDA(cct_kernel_stamp(backend->ring, 0, alone->stream));
   for (int i = 0; !status && i < alone->repetitions; i++)
-    status = once(x, alone);
+    status = once(x, backend, alone);
   if (!status)
     status = CCT_CUDA(cct_kernel_stamp(backend->ring, 1, alone->stream));
   return status;
@@ -110,9 +111,17 @@ static enum cct_status time_alone(struct cct_executor *x, struct cct_backend *ba
   return status;
 }
 
+/* Two spins on end would hide what a spin costs behind a kernel that fills the GPU, where a DELAY stands. */
 enum cct_status cct_cuda_time_spin(struct cct_backend *backend, int64_t spin_ns, int in_graph, double *ns_out) {
-  struct alone alone = {.id = -1, .spin_ns = spin_ns, .stream = backend->side, .repetitions = 50};
-  return time_alone(NULL, backend, &alone, in_graph, ns_out);
+  struct alone alone = {.id = -1, .spin_ns = -1, .stream = backend->side, .repetitions = 30};
+  double without_ns = 0, with_ns = 0;
+  enum cct_status status = time_alone(NULL, backend, &alone, in_graph, &without_ns);
+  alone.spin_ns = spin_ns;
+  if (!status)
+    status = time_alone(NULL, backend, &alone, in_graph, &with_ns);
+  if (!status)
+    *ns_out = with_ns - without_ns;
+  return status;
 }
 
 enum cct_status cct_cuda_spin_cost(struct cct_backend *backend) {

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Experiments between GPUs; docs/probe.md names them. All ranks call each; what fails on one fails on all. */
+#include <stdlib.h>
+
+#include "workloads/backends/cuda/cuda_room.h"
+
+static enum cct_status agree(const struct cct_world *world, enum cct_status status) {
+  int64_t worst = status;
+  enum cct_status met = world->ops->allreduce_i64(world, &worst, 1, CCT_REDUCE_MAX);
+  return status ? status : met ? met : (enum cct_status)worst;
+}
+
+static enum cct_status need_two(const struct cct_backend *backend) {
+  return backend->world->size == 2 ? CCT_OK : cct_fail(CCT_UNSUPPORTED, "cuda: this experiment is between two ranks");
+}
+
+static enum cct_status open_all(struct cct_backend *backend, struct communicator **c_out) {
+  const struct cct_group all = {.size = backend->world->size, .stride = 1};
+  enum cct_status status = cct_cuda_communicator(backend, &all, -1, 0, c_out);
+  return status ? status : cct_cuda_p2p_open(backend, *c_out);
+}
+
+/* ---- copies ---- */
+
+struct pair { /* own memory, and the other rank's mapped here */
+  char *own, *to, *peer;
+};
+
+static enum cct_status pair_open(struct cct_backend *backend, size_t bytes, struct pair *pair) {
+  const struct cct_world *world = backend->world;
+  cudaIpcMemHandle_t own, all[2];
+  enum cct_status status = CCT_CUDA(cudaMalloc((void **)&pair->own, bytes));
+  if (!status)
+    status = CCT_CUDA(cudaMalloc((void **)&pair->to, bytes));
+  if (!status)
+    status = CCT_CUDA(cct_kernel_random(pair->own, (int64_t)bytes, 1, backend->side));
+  if (!status)
+    status = cct_cuda_wait_stream(backend, backend->side);
+  if (!status)
+    status = CCT_CUDA(cudaIpcGetMemHandle(&own, pair->own));
+  status = agree(world, status);
+  if (!status)
+    status = world->ops->allgather(world, &own, sizeof own, all);
+  if (!status)
+    status = CCT_CUDA(cudaIpcOpenMemHandle((void **)&pair->peer, all[1 - world->rank], cudaIpcMemLazyEnablePeerAccess));
+  return agree(world, status);
+}
+
+static void pair_close(const struct cct_backend *backend, struct pair *pair) {
+  if (pair->peer)
+    cudaIpcCloseMemHandle(pair->peer);
+  (void)backend->world->ops->barrier(backend->world); /* nobody frees what the other still has mapped */
+  cudaFree(pair->own);
+  cudaFree(pair->to);
+}
+
+static enum cct_status enqueue_reads(struct cct_backend *backend, const struct pair *pair, size_t bytes, int by_sm,
+                                     int n) {
+  enum cct_status status = CCT_OK;
+  for (int i = 0; !status && i < n; i++)
+    status = by_sm ? CCT_CUDA(cct_kernel_copy(pair->to, pair->peer, (int64_t)bytes, 8 * backend->sms, backend->side))
+                   : CCT_CUDA(cudaMemcpyAsync(pair->to, pair->peer, bytes, cudaMemcpyDefault, backend->side));
+  return status;
+}
+
+/* GB/s of reads on end, by the GPU's own clock; the first is not timed. */
+static enum cct_status time_reads(struct cct_backend *backend, const struct pair *pair, size_t bytes, int by_sm,
+                                  double *gb_s_out) {
+  int n = bytes > (size_t)256 << 20 ? 2 : bytes > (size_t)1 << 20 ? 10 : 100, n_stamps = 0;
+  struct cct_stamp stamps[2];
+  enum cct_status status = cct_cuda_stamps_reset(backend);
+  if (!status)
+    status = enqueue_reads(backend, pair, bytes, by_sm, 1);
+  if (!status)
+    status = CCT_CUDA(cct_kernel_spin(1000000, backend->side)); /* while the host queues what follows */
+  if (!status)
+    status = CCT_CUDA(cct_kernel_stamp(backend->ring, 0, backend->side));
+  if (!status)
+    status = enqueue_reads(backend, pair, bytes, by_sm, n);
+  if (!status)
+    status = CCT_CUDA(cct_kernel_stamp(backend->ring, 1, backend->side));
+  if (!status)
+    status = cct_cuda_wait_stream(backend, backend->side);
+  if (!status)
+    status = cct_cuda_stamps_read(backend, stamps, 2, &n_stamps);
+  if (!status)
+    *gb_s_out = (double)bytes * n / (double)(stamps[1].ns - stamps[0].ns);
+  return status;
+}
+
+enum cct_status cct_cuda_run_p2p_copy(struct experiment *e) {
+  struct cct_backend *backend = e->backend;
+  const struct cct_world *world = backend->world;
+  size_t bytes = (size_t)e->parameters[0] / 16 * 16;
+  int ways = (int)e->parameters[2];
+  struct pair pair = {NULL, NULL, NULL};
+  double gb_s = 0;
+  enum cct_status status = need_two(backend);
+  if (status)
+    return status;
+  status = pair_open(backend, bytes ? bytes : 16, &pair);
+  if (!status && world->rank < ways)
+    status = time_reads(backend, &pair, bytes ? bytes : 16, e->parameters[1] > 0, &gb_s);
+  status = agree(world, status);
+  if (!status)
+    status = world->ops->allreduce_f64(world, &gb_s, 1, CCT_REDUCE_SUM);
+  pair_close(backend, &pair);
+  give(e, gb_s);
+  return status;
+}
+
+/* ---- short writes ---- */
+
+enum cct_status cct_cuda_run_short_write(struct experiment *e) {
+  struct cct_backend *backend = e->backend;
+  const struct cct_world *world = backend->world;
+  struct communicator *c = NULL;
+  int n = (int)e->parameters[0];
+  int64_t ns = 0;
+  enum cct_status status = need_two(backend);
+  if (status)
+    return status;
+  status = agree(world, open_all(backend, &c));
+  for (int turn = 0; !status && turn < 2; turn++) { /* the first loads the kernel and opens the way */
+    status = world->ops->barrier(world);
+    if (!status)
+      status = CCT_CUDA(cct_kernel_ping_pong(c->peers, n, backend->probe, backend->side));
+    if (!status)
+      status = cct_cuda_wait_stream(backend, backend->side);
+  }
+  if (!status)
+    status = CCT_CUDA(cudaMemcpy(&ns, backend->probe, sizeof ns, cudaMemcpyDeviceToHost));
+  give(e, n > 0 ? (double)ns / n / 2e3 : 0);
+  return agree(world, status);
+}
+
+/* ---- reaching each other ---- */
+
+enum cct_status cct_cuda_run_peer(struct experiment *e) {
+  struct cct_backend *backend = e->backend;
+  const struct cct_world *world = backend->world;
+  cudaIpcMemHandle_t own = {{0}}, all[2];
+  int gpus = 0, without = 0;
+  void *peer = NULL;
+  enum cct_status status = need_two(backend);
+  if (status)
+    return status;
+  status = CCT_CUDA(cudaGetDeviceCount(&gpus));
+  for (int i = 0; !status && i < gpus; i++)
+    for (int j = 0; !status && j < i; j++) {
+      int there = 0, back = 0;
+      status = CCT_CUDA(cudaDeviceCanAccessPeer(&there, i, j));
+      if (!status)
+        status = CCT_CUDA(cudaDeviceCanAccessPeer(&back, j, i));
+      without += !there || !back;
+    }
+  cudaError_t error = cudaIpcGetMemHandle(&own, backend->probe);
+  enum cct_status met = world->ops->allgather(world, &own, sizeof own, all);
+  status = agree(world, status ? status : met);
+  if (!status && error == cudaSuccess)
+    error = cudaIpcOpenMemHandle(&peer, all[1 - world->rank], cudaIpcMemLazyEnablePeerAccess);
+  if (peer)
+    cudaIpcCloseMemHandle(peer);
+  (void)cudaGetLastError(); /* a refusal is the answer, not an error of what follows */
+  give(e, without);
+  give(e, (double)error);
+  return agree(world, status);
+}
+
+enum cct_status cct_cuda_run_communicator(struct experiment *e) {
+  const struct cct_world *world = e->backend->world;
+  ncclUniqueId id = {{0}};
+  ncclComm_t comm = NULL;
+  enum cct_status status = need_two(e->backend);
+  if (status)
+    return status;
+  status = agree(world, world->rank ? CCT_OK : CCT_NCCL(ncclGetUniqueId(&id)));
+  if (!status)
+    status = world->ops->bcast(world, &id, sizeof id, 0);
+  int64_t start_ns = cct_clock_ns();
+  if (!status)
+    status = CCT_NCCL(ncclCommInitRank(&comm, world->size, id, world->rank));
+  give(e, (double)(cct_clock_ns() - start_ns));
+  if (comm)
+    (void)ncclCommDestroy(comm);
+  return agree(world, status);
+}
