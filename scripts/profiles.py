@@ -347,8 +347,10 @@ def h200():
             t[op] = h200_all_to_all() + t[op]
         return t
     clear_links = "Hopper does not encrypt NVLink (protected PCIe): as clear"
-    rates = tflops(794.5, 700, 989, "H200, best measured bf16 GEMM of 989 dense on the data sheet", "published", 2, None)
-    hbm = derived(4320, "90 % of the data sheet's 4.8 TB/s", 3840, 4800)
+    rates = tflops(715, 680, 794.5, "tests/data/h200x2/steps.txt: prefill and training steps 686 to 716, 8192^3 728; the best "
+                   "published product reaches 794.5 of 989 dense", "measured", 2, None)
+    hbm = cost(3000, "measured", "tests/data/h200x2/steps.txt: what decode steps in a graph reach over all their kernels, 2920 to "
+               "3170; one long kernel reaches about 3900", 2920, 3900)
     memory = cost(141e9, "published", "data sheet: 141 GB", 139e9, 151e9)
     p2p = (cost(395.8, "measured", UNIT + "; 1 GiB read, copy engine", 390.7, 396.4),
            cost(372.7, "measured", UNIT + "; 1 GiB read, SM", 367.1, 372.7), cost(0.69, "measured", UNIT + "; ping-pong one way"))
