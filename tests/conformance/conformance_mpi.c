@@ -11,16 +11,17 @@ int main(int argc, char **argv) {
   struct cct_world *world;
   if (argc != 2 || cct_world_mpi_open(&argc, &argv, &world))
     return 2;
-  int is_sim = !strcmp(argv[1], "sim");
+  int is_sim = !strcmp(argv[1], "sim"), is_cuda = !strcmp(argv[1], "cuda");
   struct cct_profile *machine = NULL;
   struct cct_suite suite = {.ops = cct_backend_by_name(argv[1]),
-                            .options = {.has_multicast = 1, .scale = 1, .deadline_ns = 20000000000},
+                            .options = {.has_multicast = 1, .scale = 1, .deadline_ns = 20000000000, .is_traced = 1},
                             .ranks = is_sim ? 2 * world->size : world->size,
                             .first_seed = 5000,
-                            .n_seeds = 6,
+                            .n_seeds = is_cuda ? 30 : 6,
                             .n_entries = 14,
                             .budget_ns = 1000000000,
                             .unit_ns = 1000000,
+                            .pageable_blocks = is_cuda,
                             .is_exact = is_sim};
   if (!suite.ops || (is_sim && cct_profile_load("h200", &machine)))
     return 2;
@@ -32,6 +33,7 @@ int main(int argc, char **argv) {
   int n_broken = suite.n_failed;
   suite.n_failed = 0;
   suite.budget_ns = 500000000;
+  suite.options.is_traced = 0;
   cct_conformance_surcharges(world, &suite);
   if (!world->rank)
     printf("%s over MPI, %d processes: %d surcharges were not recovered; not judged: %d jobs and surcharges\n", argv[1],

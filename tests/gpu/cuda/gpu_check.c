@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu_check.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/random.h"
 
 void gpu_say(const struct gpu *gpu, const char *format, ...) {
   if (gpu->world->rank)
@@ -35,9 +38,8 @@ void gpu_check(struct gpu *gpu, int is_good, const char *format, ...) {
 
 void arm_open(struct gpu *gpu, struct arm *arm, const char *name, struct cct_job *job, int verify) {
   struct cct_wrong wrong = {0};
+  *arm = (struct arm){.job = job};
   snprintf(arm->name, sizeof arm->name, "%s", name);
-  arm->job = job;
-  arm->x = NULL;
   enum cct_status status = job ? cct_job_check(job) : CCT_NOMEM;
   if (!status)
     status = gpu->ops->load(gpu->backend, job, &arm->x);
@@ -53,8 +55,9 @@ void arm_open(struct gpu *gpu, struct arm *arm, const char *name, struct cct_job
 void arm_close(struct gpu *gpu, struct arm *arm) {
   gpu->ops->unload(arm->x);
   cct_job_free(arm->job);
-  arm->x = NULL;
-  arm->job = NULL;
+  free(arm->ns);
+  free(arm->submitting_ns);
+  *arm = (struct arm){.rounds = 0};
 }
 
 static int by_value(const void *a, const void *b) {
@@ -62,31 +65,86 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-void arms_time(struct gpu *gpu, struct arm *arms, int n_arms, int rounds, int samples, int n) {
-  int total = rounds * samples;
-  double *ns = calloc((size_t)(total * n_arms), sizeof *ns);
-  for (int round = 0; round < rounds; round++)
-    for (int a = 0; a < n_arms; a++)
-      for (int s = -1; arms[a].x && s < samples; s++) { /* the first is not kept */
-        int64_t took = 0;
-        struct cct_burst burst = {0, &took};
-        (void)gpu->world->ops->barrier(gpu->world);
-        if (gpu->ops->step(arms[a].x, NULL, n, &burst)) {
-          gpu_check(gpu, 0, "%s: a step failed", arms[a].name);
-          exit(1);
-        }
-        if (gpu->world->size > 1)
-          (void)gpu->world->ops->allreduce_i64(gpu->world, &took, 1, CCT_REDUCE_MAX);
-        if (s >= 0)
-          ns[a * total + round * samples + s] = (double)took / n;
-      }
-  for (int a = 0; a < n_arms; a++) {
-    qsort(ns + a * total, (size_t)total, sizeof *ns, by_value);
-    arms[a].median_ns = ns[a * total + total / 2];
-    arms[a].p10_ns = ns[a * total + total / 10];
-    arms[a].p90_ns = ns[a * total + total * 9 / 10];
+double quantile(double *values, int n, double q) {
+  qsort(values, (size_t)n, sizeof *values, by_value);
+  return n ? values[(int)(q * (n - 1) + 0.5)] : NAN;
+}
+
+static double quantile_of(const double *a, const double *b, double more, int divides, int n, double q) {
+  double *values = calloc((size_t)n + 1, sizeof *values);
+  for (int i = 0; values && i < n; i++)
+    values[i] = !b ? a[i] : divides ? a[i] / (b[i] + more) : a[i] - b[i];
+  double value = values ? quantile(values, n, q) : NAN;
+  free(values);
+  return value;
+}
+
+double arm_quantile(const struct arm *arm, double q) {
+  return quantile_of(arm->ns, NULL, 0, 0, arm->rounds, q);
+}
+double arm_median(const struct arm *arm) {
+  return arm_quantile(arm, 0.5);
+}
+double arm_submitting(const struct arm *arm) {
+  return quantile_of(arm->submitting_ns, NULL, 0, 0, arm->rounds, 0.5);
+}
+double arm_more(const struct arm *arm, const struct arm *base) {
+  return quantile_of(arm->ns, base->ns, 0, 0, arm->rounds, 0.5);
+}
+double arm_ratio(const struct arm *arm, const struct arm *base, double base_more_ns) {
+  return quantile_of(arm->ns, base->ns, base_more_ns, 1, arm->rounds, 0.5);
+}
+
+double gpu_worst(const struct gpu *gpu, double value) {
+  if (gpu->world->size > 1)
+    (void)gpu->world->ops->allreduce_f64(gpu->world, &value, 1, CCT_REDUCE_MAX);
+  return value;
+}
+
+/* The slowest rank's burst, and the longest submitting. */
+static void one_burst(struct gpu *gpu, struct arm *arm, int n, const struct cct_binding *binding, double out[2]) {
+  int64_t took = 0;
+  struct cct_burst burst = {0, &took};
+  int got = 0;
+  (void)gpu->world->ops->barrier(gpu->world);
+  if (gpu->ops->step(arm->x, binding, n, &burst) ||
+      gpu->ops->experiment(gpu->backend, "submitting", NULL, 0, &out[1], 1, &got)) {
+    gpu_check(gpu, 0, "%s: a step failed", arm->name);
+    exit(1);
   }
-  free(ns);
+  out[0] = (double)took / n;
+  out[1] /= n;
+  if (gpu->world->size > 1)
+    (void)gpu->world->ops->allreduce_f64(gpu->world, out, 2, CCT_REDUCE_MAX);
+}
+
+void arms_time(struct gpu *gpu, struct arm *arms, int n_arms, int rounds, int n, const struct cct_binding *binding) {
+  int first = rounds / 10 + 1, order[16];
+  for (int a = 0; a < n_arms; a++) {
+    free(arms[a].ns);
+    free(arms[a].submitting_ns);
+    arms[a].ns = calloc((size_t)rounds, sizeof *arms[a].ns);
+    arms[a].submitting_ns = calloc((size_t)rounds, sizeof *arms[a].submitting_ns);
+    arms[a].rounds = rounds;
+    order[a] = a;
+  }
+  for (int round = -first; round < rounds; round++) {
+    for (int i = n_arms - 1; i > 0; i--) {
+      int k = (int)cct_random_below((uint64_t)n_arms, (uint64_t)((round + first) * 16 + i), i + 1), swapped = order[i];
+      order[i] = order[k];
+      order[k] = swapped;
+    }
+    for (int i = 0; i < n_arms; i++) {
+      struct arm *arm = &arms[order[i]];
+      double out[2] = {NAN, NAN};
+      if (arm->x)
+        one_burst(gpu, arm, n, binding, out);
+      if (round >= 0) {
+        arm->ns[round] = out[0];
+        arm->submitting_ns[round] = out[1];
+      }
+    }
+  }
 }
 
 /* ---- programs ---- */

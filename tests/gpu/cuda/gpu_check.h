@@ -13,6 +13,7 @@ struct gpu {
   const struct cct_world *world;
   const struct cct_backend_ops *ops;
   struct cct_backend *backend;
+  struct cct_backend_options options; /* it was opened with */
   int failed, checks, is_shared;
 };
 
@@ -21,17 +22,28 @@ void gpu_check(struct gpu *gpu, int is_good, const char *format, ...) CCT_PRINTF
 void gpu_say(const struct gpu *gpu, const char *format, ...) CCT_PRINTF(2, 3);
 
 /* ---- jobs ---- */
-struct arm { /* one loaded job, and what its steps took */
+struct arm { /* one loaded job, and what its steps took: the slowest rank's time of each round */
   char name[48];
   struct cct_job *job;
   struct cct_executor *x;
-  double median_ns, p10_ns, p90_ns;
+  int submissions, rounds;
+  double *ns, *submitting_ns; /* a step; and of it the host's own time until all was submitted */
 };
 /* Checks, loads and (with `verify`) verifies; a failure is one FAIL line, and arm->x is NULL. Takes the job. */
 void arm_open(struct gpu *gpu, struct arm *arm, const char *name, struct cct_job *job, int verify);
 void arm_close(struct gpu *gpu, struct arm *arm);
-/* `rounds` times: `samples` bursts of `n` steps of each arm in turn; then the medians over all. Max over the ranks. */
-void arms_time(struct gpu *gpu, struct arm *arms, int n_arms, int rounds, int samples, int n);
+/* In each of `rounds` rounds one burst of `n` steps of every arm, in an order drawn anew, so that all arms meet the
+ * same clocks, heat and neighbours; the first tenth is not kept. With `binding`, of that. */
+void arms_time(struct gpu *gpu, struct arm *arms, int n_arms, int rounds, int n, const struct cct_binding *binding);
+double arm_quantile(const struct arm *arm, double q); /* of ns */
+double arm_median(const struct arm *arm);
+double arm_submitting(const struct arm *arm); /* median */
+/* The median over the rounds of arm's time less, or divided by, base's of the same round (less: ns). */
+double arm_more(const struct arm *arm, const struct arm *base);
+double arm_ratio(const struct arm *arm, const struct arm *base, double base_more_ns);
+double quantile(double *values, int n, double q); /* sorts them */
+/* The greatest over the ranks. */
+double gpu_worst(const struct gpu *gpu, double value);
 
 /* ---- programs: one host lane "host" and the stream "main", entries one after the other ---- */
 enum form {
@@ -62,10 +74,35 @@ struct cct_job *build_end(struct build *b, int ranks); /* one role of all ranks;
 /* ---- the parts of the run ---- */
 void check_clocks(struct gpu *gpu);
 void check_values(struct gpu *gpu);
+void check_small(struct gpu *gpu); /* every kernel of the backend's own, for tools that slow it down */
 void check_law(struct gpu *gpu);
+void check_trials(struct gpu *gpu);
 void check_refusals(struct gpu *gpu);
 void figures_overhead(struct gpu *gpu);
 void figures_emulation(struct gpu *gpu);
 void figures_collectives(struct gpu *gpu);
+void figures_links(struct gpu *gpu);
+void figures_forecast(struct gpu *gpu);
+/* Ends the process when it is through: a communicator that lost a member serves nobody any more. */
+void fault_late(struct gpu *gpu);
+void fault_lost(struct gpu *gpu);
+
+/* The programs that figures are about: opened as arms in a form, on one rank each. */
+enum shape {
+  DECODE,
+  DECODE_64,
+  EXPERTS,
+  PREFILL,
+  TRAIN,
+  SHAPES
+};
+enum part { /* of a step */
+  PART_ALL,
+  PART_TAIL,       /* from the last large product to the read-back */
+  PART_ALL_SYNCED, /* the host waits for the graph before it asks for the read-back */
+};
+extern const char *const shape_names[SHAPES];
+struct cct_job *shape_job(struct gpu *gpu, enum shape shape, enum part part, int in_graph, enum form form, double us,
+                          int *submissions_out);
 
 #endif

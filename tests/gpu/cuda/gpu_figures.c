@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is it fast, and is emulation what it claims? Every comparison is made in turns within one run. */
+ * Is it fast, and is emulation what it claims? Every comparison is made in turns, step by step, within one run. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,23 +14,33 @@ static double bare(struct gpu *gpu, const char *name, const double *parameters, 
   return out[1];
 }
 
-static double median3(double a, double b, double c) {
-  return fmax(fmin(a, b), fmin(fmax(a, b), c));
-}
+enum {
+  TURNS = 15
+};
 
+/* Own and bare in turns; the ratio of each turn, and of those the median, of the rank that is worst. */
 static void overhead(struct gpu *gpu, struct arm *arm, int n, const char *name, const double *parameters, int count,
                      double per_step, double limit, const char *what) {
-  double own[3], plain[3];
-  for (int i = 0; arm->x && i < 3; i++) {
-    arms_time(gpu, arm, 1, 1, 5, n);
-    own[i] = arm->median_ns / per_step;
-    plain[i] = bare(gpu, name, parameters, count);
+  double own[TURNS], plain[TURNS], ratio[TURNS];
+  for (int i = -1; arm->x && i < TURNS; i++) {
+    int at = i < 0 ? 0 : i;
+    int64_t took = 0;
+    struct cct_burst burst = {0, &took};
+    for (int which = 0; which < 2; which++)
+      if (which == (at & 1))
+        plain[at] = bare(gpu, name, parameters, count);
+      else if (gpu->ops->step(arm->x, NULL, n, &burst))
+        took = 0;
+    own[at] = (double)took / n / per_step;
+    ratio[at] = own[at] / plain[at];
   }
   if (!arm->x)
     return;
-  double o = median3(own[0], own[1], own[2]), p = median3(plain[0], plain[1], plain[2]);
-  gpu_check(gpu, o <= p * limit, "%s: %.2f us an operation, bare %.2f us: x%.3f (bar x%.2f)", what, o / 1e3, p / 1e3,
-            o / p, limit);
+  double worst = gpu_worst(gpu, quantile(ratio, TURNS, 0.5)), own_us = quantile(own, TURNS, 0.5) / 1e3;
+  gpu_check(gpu, worst <= limit, "%s: %.2f us an operation, bare %.2f us: x%.3f on the worst rank (bar x%.3f)", what,
+            own_us, quantile(plain, TURNS, 0.5) / 1e3, worst, limit);
+  if (per_step == 1)
+    gpu_say(gpu, "      %s: %.0f TFLOP/s\n", what, 2 * pow(8192, 3) / own_us / 1e6);
 }
 
 void figures_overhead(struct gpu *gpu) {
@@ -39,9 +49,7 @@ void figures_overhead(struct gpu *gpu) {
   build_begin(&b, "gemm 8192", FORM_CLEAR, 0);
   build_gemm(&b, CCT_TYPE_BF16, 8192, 8192, 8192, 1);
   arm_open(gpu, &arm, "gemm 8192", build_end(&b, gpu->world->size), 1);
-  overhead(gpu, &arm, 30, "bare_gemm", (double[]){8192, 8192, 8192, 30}, 4, 1, 1 / 0.95, "bf16 GEMM 8192^3");
-  if (arm.x)
-    gpu_say(gpu, "      bf16 GEMM 8192^3: %.0f TFLOP/s\n", 2 * pow(8192, 3) / arm.median_ns / 1e3);
+  overhead(gpu, &arm, 20, "bare_gemm", (double[]){8192, 8192, 8192, 20}, 4, 1, 1 / 0.95, "bf16 GEMM 8192^3");
   arm_close(gpu, &arm);
 
   build_begin(&b, "launches", FORM_CLEAR, 0);
@@ -59,113 +67,95 @@ void figures_overhead(struct gpu *gpu) {
   arm_close(gpu, &arm);
 }
 
-/* ---- five programs; each step ends with its read-back ---- */
+/* ---- surcharges a submission ---- */
 
-enum shape {
-  DECODE,
-  DECODE_64,
-  EXPERTS,
-  PREFILL,
-  TRAIN,
-  SHAPES
-};
-static const char *const shape_names[SHAPES] = {"decode, batch 8", "decode, batch 64", "experts, batch 8",
-                                                "prefill 512", "train 2048"};
+static const double surcharges_us[] = {12.25, 20.5, 31};
 
-static void layer(struct build *b, enum shape shape) {
-  int64_t m = shape == DECODE || shape == EXPERTS ? 8 : shape == DECODE_64 ? 64 : shape == PREFILL ? 512 : 2048;
-  int64_t hidden = 2560, inner = 9728;
-  build_gemm(b, CCT_TYPE_BF16, m, hidden + 2 * 1024, hidden, 1);
-  if (shape != DECODE)
-    build_attention(b, (double)m * 4096 * 1024 * 2, shape == PREFILL || shape == TRAIN ? 1 << 20 : m * 1024 * 2048);
-  build_gemm(b, CCT_TYPE_BF16, m, hidden, hidden, 1);
-  if (shape == EXPERTS) {
-    build_gemm(b, CCT_TYPE_BF16, 2, 2 * 768, hidden, 32);
-    build_gemm(b, CCT_TYPE_BF16, 2, hidden, 768, 32);
-    return;
-  }
-  build_gemm(b, CCT_TYPE_BF16, m, inner, hidden, 1);
-  build_gemm(b, CCT_TYPE_BF16, m, inner, hidden, 1);
-  build_gemm(b, CCT_TYPE_BF16, m, hidden, inner, 1);
-  if (shape == TRAIN)
-    build_elementwise(b, m * hidden * 8);
+static void open_shape(struct gpu *gpu, struct arm *arm, enum shape shape, enum part part, int in_graph, enum form form,
+                       double us) {
+  int submissions = 0;
+  struct cct_job *job = shape_job(gpu, shape, part, in_graph, form, us, &submissions);
+  arm_open(gpu, arm, shape_names[shape], job, 0);
+  arm->submissions = submissions;
 }
 
-static void open_program(struct gpu *gpu, struct arm *arm, enum shape shape, int in_graph, enum form form, double us) {
-  struct build b;
-  char name[48];
-  snprintf(name, sizeof name, "%s%s%s %.2f", shape_names[shape], in_graph ? " graph" : "",
-           form == FORM_CLEAR  ? ""
-           : form == FORM_HOST ? " host"
-                               : " stream",
-           us);
-  build_begin(&b, name, form, (int64_t)(us * 1000));
-  int layers = shape == TRAIN ? 8 : shape == PREFILL ? 18 : 36, graph = in_graph ? build_open(&b, CCT_OP_GRAPH, 0) : -1;
-  for (int i = 0; i < layers; i++)
-    layer(&b, shape);
-  build_gemm(&b, CCT_TYPE_BF16, 8, 151936, 2560, 1);
-  build_elementwise(&b, 8 * 151936 * 2);
-  if (in_graph)
-    build_close(&b, graph);
-  build_copy(&b, CCT_COPY_D2H, CCT_MEM_PINNED, 64, 0);
-  build_sync(&b);
-  int submissions = b.submissions;
-  arm_open(gpu, arm, name, build_end(&b, gpu->world->size), 0);
-  snprintf(arm->name, sizeof arm->name, "%d", submissions); /* read back by the bars */
-}
-
-static int submissions_of(const struct arm *arm) {
-  int n = 0;
-  sscanf(arm->name, "%d", &n);
-  return n;
+/* What the law says of form host: the host is busy with the clear program's own submitting and a surcharge before each,
+ * until it has submitted the last large product; from there on it is far ahead, and the tail takes its time. Where that
+ * is less than the clear step, the GPU hides it. */
+static double by_law_host(const struct arm *clear, const struct arm *tail, int round, double surcharge_ns) {
+  int before = clear->submissions - tail->submissions;
+  double until_tail_ns = clear->submitting_ns[round] - tail->submitting_ns[round] + (before + 1) * surcharge_ns;
+  return fmax(clear->ns[round], until_tail_ns + tail->ns[round]);
 }
 
 static void emulate_shape(struct gpu *gpu, enum shape shape) {
-  static const double us[] = {12.25, 20.5, 31};
-  struct arm arms[8];
-  open_program(gpu, &arms[0], shape, 0, FORM_CLEAR, 0);
-  open_program(gpu, &arms[1], shape, 1, FORM_CLEAR, 0);
+  enum {
+    CLEAR,
+    GRAPH,
+    TAIL,
+    STREAM,
+    HOST = STREAM + 3,
+    ARMS = HOST + 3,
+    ROUNDS = 60
+  };
+  struct arm arms[ARMS];
+  struct cct_counts counts = {0};
+  open_shape(gpu, &arms[CLEAR], shape, PART_ALL, 0, FORM_CLEAR, 0);
+  open_shape(gpu, &arms[GRAPH], shape, PART_ALL, 1, FORM_CLEAR, 0);
+  open_shape(gpu, &arms[TAIL], shape, PART_TAIL, 0, FORM_CLEAR, 0);
   for (int i = 0; i < 3; i++) {
-    open_program(gpu, &arms[2 + i], shape, 0, FORM_STREAM, us[i]);
-    open_program(gpu, &arms[5 + i], shape, 0, FORM_HOST, us[i]);
+    open_shape(gpu, &arms[STREAM + i], shape, PART_ALL, 0, FORM_STREAM, surcharges_us[i]);
+    open_shape(gpu, &arms[HOST + i], shape, PART_ALL, 0, FORM_HOST, surcharges_us[i]);
   }
-  arms_time(gpu, arms, 8, 5, 8, 1);
-  double clear = arms[0].median_ns / 1e3, gpu_time = arms[1].median_ns / 1e3, launch = 3.3;
-  int n = submissions_of(&arms[0]);
-  gpu_say(gpu, "      %s: %d submissions, clear %.0f us (p10 %.0f, p90 %.0f), in a graph %.0f us\n", shape_names[shape],
-          n, clear, arms[0].p10_ns / 1e3, arms[0].p90_ns / 1e3, gpu_time);
+  arms_time(gpu, arms, ARMS, ROUNDS, 1, NULL);
+  if (arms[CLEAR].x)
+    (void)gpu->ops->counts(arms[CLEAR].x, &counts);
+  double clear = arm_median(&arms[CLEAR]) / 1e3;
+  int n = arms[CLEAR].submissions;
+  gpu_say(gpu,
+          "      %s: %d submissions (%lld performed), clear %.0f us (p10 %.0f, p90 %.0f), in a graph %.0f us, from the "
+          "last product on %.0f us, submitting %.2f us each\n",
+          shape_names[shape], n, (long long)counts.submissions, clear, arm_quantile(&arms[CLEAR], 0.1) / 1e3,
+          arm_quantile(&arms[CLEAR], 0.9) / 1e3, arm_median(&arms[GRAPH]) / 1e3, arm_median(&arms[TAIL]) / 1e3,
+          arm_submitting(&arms[CLEAR]) / 1e3 / n);
   for (int i = 0; i < 3; i++) {
-    double stream = arms[2 + i].median_ns / 1e3, wanted = clear + n * us[i];
-    gpu_check(gpu, fabs(stream / wanted - 1) < 0.03,
-              "%-18s stream +%5.2f us: %7.0f us x%.3f, by count %7.0f (%+.1f %%, bar 3)", shape_names[shape], us[i],
-              stream, stream / clear, wanted, 100 * (stream / wanted - 1));
-    double host = arms[5 + i].median_ns / 1e3, floor_us = n * (launch + us[i]), bar = fmax(clear, floor_us) + 10;
-    gpu_check(gpu, fabs(host / bar - 1) < 0.05,
-              "%-18s host   +%5.2f us: %7.0f us x%.3f, by the law %6.0f (%+.1f %%, bar 5)", shape_names[shape], us[i],
-              host, host / clear, bar, 100 * (host / bar - 1));
+    double us = surcharges_us[i], law[ROUNDS], off[ROUNDS];
+    double stream = arm_ratio(&arms[STREAM + i], &arms[CLEAR], n * us * 1e3);
+    gpu_check(gpu, fabs(stream - 1) < 0.03, "%-18s stream +%5.2f us: %7.0f us x%.3f, by count %7.0f (%+.1f %%, bar 3)",
+              shape_names[shape], us, arm_median(&arms[STREAM + i]) / 1e3,
+              arm_ratio(&arms[STREAM + i], &arms[CLEAR], 0), clear + n * us, 100 * (stream - 1));
+    for (int r = 0; r < ROUNDS; r++) {
+      law[r] = by_law_host(&arms[CLEAR], &arms[TAIL], r, us * 1e3);
+      off[r] = arms[HOST + i].ns[r] / law[r];
+    }
+    double host = quantile(off, ROUNDS, 0.5);
+    gpu_check(gpu, fabs(host - 1) < 0.05, "%-18s host   +%5.2f us: %7.0f us x%.3f, by the law %6.0f (%+.1f %%, bar 5)",
+              shape_names[shape], us, arm_median(&arms[HOST + i]) / 1e3, arm_ratio(&arms[HOST + i], &arms[CLEAR], 0),
+              quantile(law, ROUNDS, 0.5) / 1e3, 100 * (host - 1));
   }
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < ARMS; i++)
     arm_close(gpu, &arms[i]);
 }
 
-/* One graph a step closed by its read-back: two submissions. */
-static void emulate_graph(struct gpu *gpu) {
-  static const double us[] = {12.25, 20.5, 31};
+/* One graph a step, closed by its read-back: two submissions. Form host pays the second while the GPU still runs the
+ * graph, unless the host waits for the graph before it asks for the read-back. */
+static void emulate_graph(struct gpu *gpu, enum part part) {
   struct arm arms[7];
-  open_program(gpu, &arms[0], DECODE, 1, FORM_CLEAR, 0);
+  const char *what = part == PART_ALL ? "" : ", synced";
+  open_shape(gpu, &arms[0], DECODE, part, 1, FORM_CLEAR, 0);
   for (int i = 0; i < 3; i++) {
-    open_program(gpu, &arms[1 + i], DECODE, 1, FORM_STREAM, us[i]);
-    open_program(gpu, &arms[4 + i], DECODE, 1, FORM_HOST, us[i]);
+    open_shape(gpu, &arms[1 + i], DECODE, part, 1, FORM_STREAM, surcharges_us[i]);
+    open_shape(gpu, &arms[4 + i], DECODE, part, 1, FORM_HOST, surcharges_us[i]);
   }
-  arms_time(gpu, arms, 7, 8, 12, 1);
-  double clear = arms[0].median_ns / 1e3;
-  int n = submissions_of(&arms[0]);
-  gpu_say(gpu, "      decode in one graph: clear %.1f us (p10 %.1f, p90 %.1f), %d submissions outside\n", clear,
-          arms[0].p10_ns / 1e3, arms[0].p90_ns / 1e3, n);
+  arms_time(gpu, arms, 7, 80, 1, NULL);
+  int n = arms[0].submissions;
+  gpu_say(gpu, "      decode in one graph%s: clear %.1f us (p10 %.1f, p90 %.1f), %d submissions outside\n", what,
+          arm_median(&arms[0]) / 1e3, arm_quantile(&arms[0], 0.1) / 1e3, arm_quantile(&arms[0], 0.9) / 1e3, n);
   for (int i = 0; i < 6; i++) {
-    double got = arms[1 + i].median_ns / 1e3, wanted = clear + n * us[i % 3];
-    gpu_check(gpu, fabs(got - wanted) < 10, "graph %s +%5.2f us: %.1f us, by count %.1f (%+.1f us, bar 10)",
-              i < 3 ? "stream" : "host  ", us[i % 3], got, wanted, got - wanted);
+    int seen = i < 3 || part == PART_ALL_SYNCED ? n : 1;
+    double more = arm_more(&arms[1 + i], &arms[0]) / 1e3, wanted = seen * surcharges_us[i % 3];
+    gpu_check(gpu, fabs(more - wanted) < 10, "graph%s %s +%5.2f us: +%.1f us, by the law +%.1f (%+.1f us, bar 10)",
+              what, i < 3 ? "stream" : "host  ", surcharges_us[i % 3], more, wanted, more - wanted);
   }
   for (int i = 0; i < 7; i++)
     arm_close(gpu, &arms[i]);
@@ -178,26 +168,20 @@ static void beside(struct gpu *gpu) {
     struct build b;
     build_begin(&b, i ? "product beside a delay" : "product alone", FORM_CLEAR, 0);
     int other = cct_program_add_lane(b.program, "other", CCT_LANE_STREAM);
-    if (i) {
-      struct cct_op op = {
-          .kind = CCT_OP_DELAY, .lane = other, .host = b.host, .reads = {-1, -1}, .writes = -1, .name = "delay"};
-      op.delay.ns = 1200000;
-      op.delay.of = -1;
-      cct_program_add(b.program, &op, NULL, 0);
-    }
+    struct cct_op op = {
+        .kind = CCT_OP_DELAY, .lane = other, .host = b.host, .reads = {-1, -1}, .writes = -1, .name = ""};
+    op.delay.ns = i ? 1200000 : 0; /* 0: no kernel */
+    op.delay.of = -1;
+    cct_program_add(b.program, &op, NULL, 0);
     build_gemm(&b, CCT_TYPE_BF16, 8192, 8192, 8192, 1);
-    if (i)
-      cct_program_add(
-          b.program,
-          &(struct cct_op){
-              .kind = CCT_OP_SYNC, .lane = other, .host = b.host, .reads = {-1, -1}, .writes = -1, .name = "sync"},
-          NULL, 0);
+    op.kind = CCT_OP_SYNC;
+    cct_program_add(b.program, &op, NULL, 0);
     arm_open(gpu, &arms[i], "beside", build_end(&b, gpu->world->size), 0);
   }
-  arms_time(gpu, arms, 2, 5, 6, 1);
-  double ratio = arms[1].median_ns / arms[0].median_ns;
+  arms_time(gpu, arms, 2, 60, 1, NULL);
+  double ratio = gpu_worst(gpu, arm_ratio(&arms[1], &arms[0], 0));
   gpu_check(gpu, ratio < 1.02, "a DELAY beside a GEMM 8192^3: %.1f us, alone %.1f us: x%.3f (bar 1.02)",
-            arms[1].median_ns / 1e3, arms[0].median_ns / 1e3, ratio);
+            arm_median(&arms[1]) / 1e3, arm_median(&arms[0]) / 1e3, ratio);
   arm_close(gpu, &arms[0]);
   arm_close(gpu, &arms[1]);
 }
@@ -205,57 +189,7 @@ static void beside(struct gpu *gpu) {
 void figures_emulation(struct gpu *gpu) {
   for (int shape = 0; shape < SHAPES; shape++)
     emulate_shape(gpu, (enum shape)shape);
-  emulate_graph(gpu);
+  emulate_graph(gpu, PART_ALL);
+  emulate_graph(gpu, PART_ALL_SYNCED);
   beside(gpu);
-}
-
-/* ---- collectives with their delay, in graphs ---- */
-
-static void open_chain(struct gpu *gpu, struct arm *arm, int64_t bytes, enum cct_algorithm algorithm, double toll_us,
-                       double stretch) {
-  struct build b;
-  build_begin(&b, "chain", FORM_CLEAR, 0);
-  int graph = build_open(&b, CCT_OP_GRAPH, 0);
-  for (int i = 0; i < 20; i++) {
-    build_collective(&b, CCT_COLL_ALL_REDUCE, 0, bytes, CCT_TYPE_BF16, algorithm);
-    if (toll_us <= 0 && stretch <= 0)
-      continue;
-    struct cct_op op = {
-        .kind = CCT_OP_DELAY, .lane = b.lane, .host = -1, .reads = {-1, -1}, .writes = -1, .name = "toll"};
-    op.delay.ns = (int64_t)(toll_us * 1000);
-    op.delay.stretch = stretch;
-    op.delay.of = b.program->n_ops - 1;
-    cct_program_add(b.program, &op, NULL, 0);
-  }
-  build_close(&b, graph);
-  build_sync(&b);
-  arm_open(gpu, arm, "all-reduce", build_end(&b, gpu->world->size), 0);
-}
-
-void figures_collectives(struct gpu *gpu) {
-  static const int64_t sizes[] = {16 << 10, 1 << 20, 64 << 20};
-  for (int i = 0; i < 3; i++) {
-    struct arm arms[5];
-    open_chain(gpu, &arms[0], sizes[i], CCT_ALGORITHM_AUTO, 0, 0);
-    open_chain(gpu, &arms[1], sizes[i], CCT_ALGORITHM_AUTO, 10, 0);
-    open_chain(gpu, &arms[2], sizes[i], CCT_ALGORITHM_AUTO, 10, 0.15);
-    int is_small = sizes[i] <= 1 << 20;
-    if (is_small) {
-      open_chain(gpu, &arms[3], sizes[i], CCT_ALGORITHM_ONESHOT, 0, 0);
-      open_chain(gpu, &arms[4], sizes[i], CCT_ALGORITHM_TWOSHOT, 0, 0);
-    }
-    arms_time(gpu, arms, is_small ? 5 : 3, 5, 5, 1);
-    double clear = arms[0].median_ns / 20e3;
-    for (int a = 1; a < 3; a++) {
-      double got = arms[a].median_ns / 20e3, wanted = clear + 10 + (a == 2 ? 0.15 * clear : 0);
-      gpu_check(gpu, fabs(got - wanted) < fmax(0.03 * wanted, 0.3),
-                "all-reduce %lld KiB in a graph + 10 us%s: %.2f us, wanted %.2f (clear %.2f)",
-                (long long)(sizes[i] >> 10), a == 2 ? " + 15 %" : "", got, wanted, clear);
-    }
-    if (is_small)
-      gpu_say(gpu, "      all-reduce %lld KiB in a graph: nccl %.2f us, one-shot %.2f us, two-shot %.2f us\n",
-              (long long)(sizes[i] >> 10), clear, arms[3].median_ns / 20e3, arms[4].median_ns / 20e3);
-    for (int a = 0; a < (is_small ? 5 : 3); a++)
-      arm_close(gpu, &arms[a]);
-  }
 }

@@ -1,36 +1,104 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the CUDA backend's checks on this machine from a build made here or elsewhere:
-#   run.sh BUILD [OUT] [PART...]     OUT: a folder for the logs; PARTs: those of gpu_check, default all
-# Two GPUs or more: on two ranks. One GPU: on one rank, then values with eight ranks that share it, and under
-# compute-sanitizer.
+# All checks of the CUDA backend on a machine with GPUs, about 5 minutes on two:
+#   run.sh FOLDER OUT [PART...]    FOLDER: as carry.sh makes it; OUT: for logs and runs
+# PARTs: one two law shared memcheck faults runs (default: all), and probe. One line a part and its failures; exit 1 if any failed.
 set -uo pipefail
-build=$1 out=${2:-/tmp/cctax-gpu}
-shift $(($# < 2 ? $# : 2))
+folder=$(cd "$1" && pwd) out=$2
+shift 2
+[ $# -gt 0 ] || set -- one two law shared memcheck faults runs
 mkdir -p "$out"
-for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/lib/x86_64-linux-gnu; do
-  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+out=$(cd "$out" && pwd)
+cd "$folder" || exit 2
+for place in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/lib/x86_64-linux-gnu; do
+  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$place
 done
-export LD_LIBRARY_PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-if ldd "$build/lib/libcctax-cuda.so" | grep "not found"; then
-  echo "libcctax-cuda.so lacks the libraries above"
-fi
-export OMPI_MCA_rmaps_base_oversubscribe=1
-check=$build/tests/gpu_check
+# NVLink multicast stays untouched: a failed bind can take a host's GPUs out of service.
+export LD_LIBRARY_PATH CCTAX_DATA=$folder/data NCCL_NVLS_ENABLE=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+  OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
 gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
-if [ "$gpus" -ge 2 ]; then
-  timeout 280 mpirun -np 2 --bind-to none "$check" "$@" 2>&1 | tee "$out/two.log"
-  exit "${PIPESTATUS[0]}"
-fi
-timeout 280 "$check" "$@" 2>&1 | tee "$out/one.log"
-status=${PIPESTATUS[0]}
-[ $# -eq 0 ] || exit "$status"
-echo "---- two ranks on one GPU without --shared-gpu: must be refused"
-timeout 60 mpirun -np 2 "$check" law 2>&1 | grep -v "^--\|^$\|mpirun\|^Primary\|process returned\|terminated" | tail -3
-timeout 150 mpirun -np 8 --bind-to none "$check" --shared-gpu values 2>&1 | tee "$out/shared.log" | grep -v "identity\|drift\|condition"
-if command -v compute-sanitizer >/dev/null; then
-  timeout 120 compute-sanitizer --tool memcheck --print-limit 20 "$check" values >"$out/memcheck.log" 2>&1
-  echo "---- compute-sanitizer memcheck of values: exit $?"
-  grep -E "ERROR SUMMARY|Invalid|FAIL|checks failed|Program hit" "$out/memcheck.log" | head -12
-fi
-exit "$status"
+bad=0
+
+say() { # PART, status, seconds, log
+  printf '==== %-9s exit %-3s %4s s   %s passed, %s failed\n' "$1" "$2" "$3" "$(grep -c ^PASS "$4")" "$(grep -c ^FAIL "$4")"
+  grep -E '^FAIL|broke the law|not recovered|ERROR SUMMARY|Program hit|Invalid|checks failed|skipped' "$4" | head -40
+}
+part() { # PART, limit in s, expected exit, command...
+  local name=$1 limit=$2 expected=$3 log="$out/$1.log" start=$SECONDS status
+  shift 3
+  timeout -k 5 "$limit" "$@" >"$log" 2>&1
+  status=$?
+  say "$name" "$status" $((SECONDS - start)) "$log"
+  case " $expected " in *" $status "*) ;; *)
+    bad=1
+    echo "FAIL $name: exit $status, not $expected; its last lines:"
+    grep -vE '^(PASS|FAIL)|^--|^$|mpirun' "$log" | tail -6 ;;
+  esac
+}
+ranks() { echo mpirun -np "$1" --bind-to none; }
+one_line() { # PART: what cctax and its ranks said
+  grep -E '^(gpu_check|cctax)' "$out/$1.log" | sort -u | head -3
+}
+suite() { # name, limit, flags...
+  local name=$1 limit=$2
+  shift 2
+  part "run-$name" "$limit" "0 1" bin/cctax run "suites/$name.json" -o "$out/$name" --backend cuda --deadline 60 -q "$@"
+  bin/cctax show "$out/$name" >"$out/$name.txt" 2>&1
+  grep -E ' (failed|refused|open)' "$out/$name.txt" | head
+  bin/cctax check "$out/$name" || bad=1
+}
+
+for library in lib/libcctax-cuda.so bin/cctax bin/cctax-rank tests/gpu_check tests/conformance_mpi; do
+  ldd "$library" | grep "not found" | sed "s|^|$library lacks|"
+done
+for part in "$@"; do
+  case $part in
+  one) CUDA_VISIBLE_DEVICES=0 part one 120 0 tests/gpu_check ;;
+  two) [ "$gpus" -lt 2 ] || part two 120 0 $(ranks 2) tests/gpu_check ;;
+  law)
+    CUDA_VISIBLE_DEVICES=0 part law-one 90 0 $(ranks 1) tests/conformance_mpi cuda
+    [ "$gpus" -lt 2 ] || part law-two 90 0 $(ranks 2) tests/conformance_mpi cuda ;;
+  shared) CUDA_VISIBLE_DEVICES=0 part shared 120 0 $(ranks 8) tests/gpu_check --shared-gpu values ;;
+  memcheck)
+    if command -v compute-sanitizer >/dev/null; then
+      CUDA_VISIBLE_DEVICES=0 part memcheck 90 0 compute-sanitizer --tool memcheck --error-exitcode 9 tests/gpu_check small
+    fi ;;
+  faults)
+    CUDA_VISIBLE_DEVICES= part no-gpu 20 77 tests/gpu_check law
+    part too-few 40 "1 2 3" $(ranks $((gpus + 1))) tests/gpu_check law
+    one_line too-few
+    CUDA_VISIBLE_DEVICES=0 part one-for-two 40 "1 2 3" $(ranks 2) tests/gpu_check law
+    one_line one-for-two
+    if [ "$gpus" -ge 2 ]; then
+      part late 40 "0 1 137" $(ranks 2) --enable-recovery tests/gpu_check late
+      grep '^PASS' "$out/late.log" || bad=1
+      part lost 40 "0 1 137" $(ranks 2) --enable-recovery tests/gpu_check lost
+      grep '^PASS' "$out/lost.log" || bad=1
+    fi
+    CUDA_VISIBLE_DEVICES=0 part lost-net 40 "0 1 137" $(ranks 2) --enable-recovery tests/gpu_check --shared-gpu lost
+    grep '^PASS' "$out/lost-net.log" || bad=1
+    (
+      while ! victim=$(pgrep -n -f "cctax-rank $out/killed"); do sleep 0.2; done
+      sleep 6
+      kill -9 "$victim"
+    ) &
+    watcher=$!
+    part killed 60 3 bin/cctax run suites/one.json -o "$out/killed" --backend cuda --deadline 30 --rounds 1 --samples 100 -q
+    kill "$watcher" 2>/dev/null
+    one_line killed ;;
+  runs)
+    CUDA_VISIBLE_DEVICES=0 suite one 120
+    [ "$gpus" -lt 2 ] || suite two 120
+    CUDA_VISIBLE_DEVICES=0 suite shared 180 --shared-gpu ;;
+  probe)
+    part probe 400 "0 1" bin/cctax probe -o "$out/probe" --backend cuda --np "$((gpus < 2 ? 1 : 2))"
+    part profile 20 "0 1" bin/cctax profile "$out/probe" -o "$out/profile.json" --profile h200
+    cat "$out/profile.log" ;;
+  *) echo "no part $part" && exit 2 ;;
+  esac
+done
+rm -rf "$out"/*/*.partial
+tar czf "$out/runs.tgz" -C "$out" $(cd "$out" && ls -d */ 2>/dev/null) && rm -rf "$out"/*/
+tar czf "$out/logs.tgz" -C "$out" $(cd "$out" && ls *.log *.txt *.json 2>/dev/null)
+rm -f "$out"/*.log "$out"/*.txt
+exit $bad
