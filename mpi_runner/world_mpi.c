@@ -155,7 +155,7 @@ static struct summed {
   cct_combine_fn *combine;
   size_t element_bytes;
   MPI_Datatype type;
-} summed[16];
+} summed[64]; /* more than types times operations */
 static int n_summed, combine_key = MPI_KEYVAL_INVALID;
 static MPI_Op combine_op = MPI_OP_NULL;
 

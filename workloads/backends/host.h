@@ -42,7 +42,7 @@ struct cct_host_entry {
   int track;                             /* performs it; -1: a bracket without time, or a member of a GROUP */
   int first_need, n_needs;
   struct cct_world *world; /* of its group and track; owned by the executor */
-  int n, me;               /* members of its group, and this rank's index */
+  int n, me;               /* members of its group; this rank's index, counted from the root */
   int tag;                 /* SEND, RECV: the how manyth with this peer */
   /* What binding it to a step gave. */
   int64_t gemm_m, gemm_n, gemm_k;
@@ -110,8 +110,8 @@ struct cct_executor {
   int is_crowded; /* more threads than cores: a track sleeps without looking first */
   cct_host_count burst, posts, finished;
   atomic_int is_stopped, is_ending;
-  enum cct_status _Atomic status; /* why it stopped */
-  int repetitions, is_verifying;
+  enum cct_status _Atomic status;              /* why it stopped */
+  int repetitions, is_verifying, is_corrupted; /* the last: tests */
   int64_t start_ns;
 };
 
@@ -143,6 +143,8 @@ int64_t cct_host_scaled(int64_t value, int64_t scale); /* value / scale, at leas
 /* The entry with its bound and scaled sizes as constants. */
 void cct_host_scale_op(const struct cct_executor *x, int id, struct cct_op *op_out);
 
+/* A reduction whose result goes to another buffer than its input: copied there, and reduced in place. */
+int cct_host_is_copied(const struct cct_op *op);
 /* host_work.c: one operation of a track; host_check.c: its inputs and poisoned outputs before, its values after. */
 enum cct_status cct_host_perform(struct cct_host_track *track, int id) CCT_CHECKED;
 void cct_host_prepare(struct cct_host_track *track, int id);
@@ -156,11 +158,14 @@ const struct cct_copy_cost *cct_host_bounce_cost(const struct cct_backend *backe
                                                  enum cct_memory memory);
 
 /* host_value.c: elements of every type, their sums, and inputs whose every partial sum is exact. */
-cct_combine_fn *cct_host_sum(enum cct_type type); /* NULL: this type has no sums */
+cct_combine_fn *cct_host_combine(enum cct_type type, enum cct_reduction reduction); /* NULL: this type has no sums */
+void cct_host_divide(enum cct_type type, void *buf, size_t count, int n);           /* what AVG does after its sum */
 void cct_host_put(enum cct_type type, void *buf, size_t index, int value);
 int cct_host_is(enum cct_type type, const void *buf, size_t index, int value);
-uint32_t cct_host_hash(uint32_t about, size_t index, uint32_t bound);      /* 0..bound-1 */
-int cct_host_summand(enum cct_type type, int n, int member, size_t index); /* what member of n puts in */
+uint32_t cct_host_hash(uint32_t about, size_t index, uint32_t bound); /* 0..bound-1 */
+/* What member of n puts in, chosen so that the result is exact, and that result. */
+int cct_host_input(enum cct_type type, enum cct_reduction reduction, int n, int member, size_t index);
+int cct_host_result(enum cct_type type, enum cct_reduction reduction, int n, size_t index);
 unsigned char cct_host_byte(int sender, int receiver, size_t index); /* what is only moved; never the poison 0xff */
 
 /* host_blas.c */

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -68,9 +69,13 @@ static void prepare_collective(struct cct_host_track *track, int id) {
     memset(track->to, poison, entry->bytes);
     if (!entry->me)
       fill_bytes(track->to, entry->bytes, 0, 0);
-  } else { /* sums are in place: this rank's summand is the poison of its result */
+  } else { /* reductions are in place: this rank's input is the poison of its result */
+    unsigned char *at = cct_host_is_copied(op) ? track->from : track->to;
     for (size_t i = 0; i < entry->elements; i++)
-      cct_host_put(op->collective.type, track->to, i, cct_host_summand(op->collective.type, entry->n, entry->me, i));
+      cct_host_put(op->collective.type, at, i,
+                   cct_host_input(op->collective.type, op->collective.reduction, entry->n, entry->me, i));
+    if (at == track->from)
+      memset(track->to, poison, entry->elements * (size_t)cct_type_bits(op->collective.type) / 8);
   }
 }
 
@@ -85,10 +90,8 @@ static void check_sum(struct cct_host_track *track, int id) {
     first = n * (size_t)entry->me;
   }
   for (size_t i = 0; i < n; i++) {
-    int total = 0;
-    for (int member = 0; member < entry->n; member++)
-      total += cct_host_summand(op->collective.type, entry->n, member, first + i);
-    judge(track, id, i, cct_host_is(op->collective.type, track->to, i, total));
+    int result = cct_host_result(op->collective.type, op->collective.reduction, entry->n, first + i);
+    judge(track, id, i, cct_host_is(op->collective.type, track->to, i, result));
   }
 }
 
@@ -204,9 +207,20 @@ void cct_host_prepare(struct cct_host_track *track, int id) {
   }
 }
 
+/* Tests ask for one wrong element on one rank, to see it found. */
+static void corrupt(struct cct_host_track *track) {
+  const char *rank = getenv("CCTAX_TEST_CORRUPT");
+  if (!rank || atoi(rank) != track->x->rank || track->x->is_corrupted)
+    return;
+  track->x->is_corrupted = 1;
+  track->to[0] ^= 0x55;
+}
+
 void cct_host_check(struct cct_host_track *track, int id) {
   const struct cct_host_entry *entry = &track->x->entries[id];
   const struct cct_op *op = &track->x->program->ops[id];
+  if (op->kind == CCT_OP_COLLECTIVE || op->kind == CCT_OP_RECV)
+    corrupt(track);
   switch (op->kind) {
   case CCT_OP_GEMM:
     check_gemm(track, id, op->gemm.groups);

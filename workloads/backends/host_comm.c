@@ -51,8 +51,8 @@ static enum cct_status start_collective(struct cct_host_track *track, const stru
                               next_request(&track->comm, w));
   default:
     return w->ops->ireduce_with(w, track->to, entry->elements, (size_t)cct_type_bits(op->collective.type) / 8,
-                                cct_host_sum(op->collective.type), result_at[op->collective.kind],
-                                next_request(&track->comm, w));
+                                cct_host_combine(op->collective.type, op->collective.reduction),
+                                result_at[op->collective.kind], next_request(&track->comm, w));
   }
 }
 

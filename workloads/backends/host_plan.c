@@ -201,7 +201,10 @@ static enum cct_status plan_needs(struct cct_executor *x) {
 /* ---- communicators: collectives of one group that stand on different lanes must not have to start in one order ----
  */
 
-/* Where a role's n-th collective of a group stands: one number a (lane, origin), -1 beyond its last. */
+#define ROOTS 65536 /* more than a job has ranks */
+
+/* Where a role's n-th collective of a group stands, and its root: one number a (lane, origin, root), -1 beyond its
+ * last. */
 struct places {
   int *of; /* [n * n_roles + role] */
   int n, n_roles;
@@ -222,7 +225,8 @@ static enum cct_status places_of(const struct cct_job *job, int group, struct pl
     for (int id = 0; id < program->n_ops; id++) {
       const struct cct_op *op = &program->ops[id];
       if (op->kind == CCT_OP_COLLECTIVE && op->collective.group == group)
-        places->of[n++ * job->n_roles + r] = op->lane * (program->n_lanes + 1) + origin_of(program, &walk, op) + 1;
+        places->of[n++ * job->n_roles + r] =
+            (op->lane * (program->n_lanes + 1) + origin_of(program, &walk, op) + 1) * ROOTS + op->collective.root;
       walk_to(&walk, program, id);
       walk_past(&walk, program, id);
     }
@@ -240,7 +244,20 @@ static int first_alike(const struct places *places, int n) {
   return n;
 }
 
-static enum cct_status split(struct cct_executor *x, int group, struct cct_world **world_out) {
+static int root_of(const struct places *places, int n) {
+  int r = 0;
+  while (r + 1 < places->n_roles && places->of[n * places->n_roles + r] < 0)
+    r++;
+  return places->of[n * places->n_roles + r] < 0 ? 0 : places->of[n * places->n_roles + r] % ROOTS;
+}
+
+/* The place of this rank in the order that begins with the root: a world's own root is its rank 0. */
+static int index_from(const struct cct_executor *x, int group, int root) {
+  const struct cct_group *g = &x->job->groups[group];
+  return (cct_group_index(g, x->rank) - root + g->size) % g->size;
+}
+
+static enum cct_status split(struct cct_executor *x, int group, int root, struct cct_world **world_out) {
   const struct cct_world *world = x->backend->world;
   const struct cct_group *g = &x->job->groups[group];
   struct cct_world **grown = realloc(x->worlds, ((size_t)x->n_worlds + 1) * sizeof *grown);
@@ -248,17 +265,17 @@ static enum cct_status split(struct cct_executor *x, int group, struct cct_world
     return cct_fail(CCT_NOMEM, "out of memory");
   x->worlds = grown;
   enum cct_status status =
-      world->ops->split(world, cct_group_member(g, x->rank, 0), cct_group_index(g, x->rank), &x->worlds[x->n_worlds]);
+      world->ops->split(world, cct_group_member(g, x->rank, 0), index_from(x, group, root), &x->worlds[x->n_worlds]);
   if (!status)
     *world_out = x->worlds[x->n_worlds++];
   return status;
 }
 
-static void join(struct cct_executor *x, int id, int group, struct cct_world *world) {
+static void join(struct cct_executor *x, int id, int group, int root, struct cct_world *world) {
   struct cct_host_entry *entry = &x->entries[id];
   entry->world = world;
   entry->n = x->job->groups[group].size;
-  entry->me = cct_group_index(&x->job->groups[group], x->rank);
+  entry->me = index_from(x, group, root);
 }
 
 static enum cct_status plan_group(struct cct_executor *x, int group) {
@@ -275,20 +292,20 @@ static enum cct_status plan_group(struct cct_executor *x, int group) {
   if (!status && !(of_place = calloc((size_t)places.n + 1, sizeof(struct cct_world *))))
     status = cct_fail(CCT_NOMEM, "out of memory");
   if (!status && has_mail)
-    status = split(x, group, &mail);
+    status = split(x, group, 0, &mail);
   for (int i = 0; !status && i < places.n; i++) {
     int alike = first_alike(&places, i);
     if (alike < i)
       of_place[i] = of_place[alike];
     else
-      status = split(x, group, &of_place[i]);
+      status = split(x, group, root_of(&places, i), &of_place[i]);
   }
   for (int id = 0; !status && id < program->n_ops; id++) {
     const struct cct_op *op = &program->ops[id];
     if (op->kind == CCT_OP_COLLECTIVE && op->collective.group == group)
-      join(x, id, group, of_place[n++]);
+      join(x, id, group, op->collective.root, of_place[n++]);
     if ((op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV) && op->p2p.group == group)
-      join(x, id, group, mail);
+      join(x, id, group, 0, mail);
   }
   free(places.of);
   free(of_place);
@@ -337,7 +354,7 @@ static enum cct_status plan_exchanges(struct cct_executor *x) {
     int is_sum = op->kind == CCT_OP_COLLECTIVE &&
                  (op->collective.kind == CCT_COLL_ALL_REDUCE || op->collective.kind == CCT_COLL_REDUCE ||
                   op->collective.kind == CCT_COLL_REDUCE_SCATTER);
-    if (is_sum && !cct_host_sum(op->collective.type))
+    if (is_sum && !cct_host_combine(op->collective.type, op->collective.reduction))
       return cct_fail(CCT_UNSUPPORTED, "%s: entry %d '%s': %s has no sums, use bf16", program->name, id, op->name,
                       cct_type_name(op->collective.type));
   }

@@ -124,8 +124,10 @@ static struct room room_of_collective(const struct cct_host_entry *entry, const 
     return (struct room){sum(entry->send_bytes, entry->n), sum(entry->recv_bytes, entry->n), 0};
   case CCT_COLL_BROADCAST:
     return (struct room){0, entry->bytes, 0};
-  default:
-    return (struct room){0, entry->elements * (size_t)cct_type_bits(op->collective.type) / 8, 0};
+  default: {
+    size_t bytes = entry->elements * (size_t)cct_type_bits(op->collective.type) / 8;
+    return (struct room){cct_host_is_copied(op) ? bytes : 0, bytes, 0};
+  }
   }
 }
 

@@ -20,7 +20,7 @@ static const struct cct_backend_options plain = {.has_multicast = 1, .scale = 1,
 /* ---- values ---- */
 
 static uint32_t sum_of_codes(enum cct_type type, uint32_t a, uint32_t b) {
-  cct_host_sum(type)(&a, &b, 1);
+  cct_host_combine(type, CCT_REDUCTION_SUM)(&a, &b, 1);
   return a;
 }
 
@@ -55,7 +55,7 @@ static void narrow_sums_round_to_even(void **state) {
   assert_int_equal(sum_of_codes(CCT_TYPE_FP8, 1, 1), 2);
   assert_int_equal(sum_of_codes(CCT_TYPE_FP8_E5M2, 3, 1), 4);
   assert_int_equal(sum_of_codes(CCT_TYPE_BF16, 1, 1), 2);
-  assert_null(cct_host_sum(CCT_TYPE_NVFP4));
+  assert_null(cct_host_combine(CCT_TYPE_NVFP4, CCT_REDUCTION_SUM));
 }
 
 static void every_partial_sum_is_exact(void **state) {
@@ -65,7 +65,7 @@ static void every_partial_sum_is_exact(void **state) {
       for (size_t index = 0; index < 100; index++) {
         int64_t total = 0, p = cct_type_significand_bits((enum cct_type)type), exact = INT64_C(1) << (p < 24 ? p : 24);
         for (int member = 0; member < n; member++)
-          total += cct_host_summand((enum cct_type)type, n, member, index);
+          total += cct_host_input((enum cct_type)type, CCT_REDUCTION_SUM, n, member, index);
         assert_in_range(total, 0, exact);
         if (n > exact)
           assert_int_equal(total, exact);

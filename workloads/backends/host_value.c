@@ -53,20 +53,40 @@ static inline uint32_t encode(const struct small *t, float f) {
   return code | bits >> 31 << (t->exponent_bits + m);
 }
 
-#define SUM_FLOATS(name, kind, unit)                                                                                   \
-  static void sum_##name(void *inout, const void *in, size_t count) {                                                  \
+/* One function an operation and type: `load` and `store` turn an element into the wider `value` and back. */
+#define COMBINE(operation, type, unit, value, load, store, expression)                                                 \
+  static void operation##_##type(void *inout, const void *in, size_t count) {                                          \
     unit *a = inout;                                                                                                   \
     const unit *b = in;                                                                                                \
-    for (size_t i = 0; i < count; i++)                                                                                 \
-      a[i] = (unit)encode(&kind, decode(&kind, a[i]) + decode(&kind, b[i]));                                           \
+    for (size_t i = 0; i < count; i++) {                                                                               \
+      value x = load(a[i]), y = load(b[i]);                                                                            \
+      a[i] = (unit)store(expression);                                                                                  \
+    }                                                                                                                  \
   }
-#define SUM_NUMBERS(name, unit)                                                                                        \
-  static void sum_##name(void *inout, const void *in, size_t count) {                                                  \
-    unit *a = inout;                                                                                                   \
-    const unit *b = in;                                                                                                \
-    for (size_t i = 0; i < count; i++)                                                                                 \
-      a[i] = (unit)(a[i] + b[i]);                                                                                      \
-  }
+#define COMBINE_ALL(type, unit, value, load, store)                                                                    \
+  COMBINE(sum, type, unit, value, load, store, x + y)                                                                  \
+  COMBINE(prod, type, unit, value, load, store, x *y)                                                                  \
+  COMBINE(min, type, unit, value, load, store, x < y ? x : y)                                                          \
+  COMBINE(max, type, unit, value, load, store, x > y ? x : y)
+
+#define LOAD_BF16(c)  decode(&bf16, c)
+#define LOAD_FP16(c)  decode(&fp16, c)
+#define LOAD_E4M3(c)  decode(&e4m3, c)
+#define LOAD_E5M2(c)  decode(&e5m2, c)
+#define STORE_BF16(f) encode(&bf16, f)
+#define STORE_FP16(f) encode(&fp16, f)
+#define STORE_E4M3(f) encode(&e4m3, f)
+#define STORE_E5M2(f) encode(&e5m2, f)
+#define AS_IT_IS(x)   (x)
+COMBINE_ALL(fp32, float, float, AS_IT_IS, AS_IT_IS)
+COMBINE(prod, bf16, uint16_t, float, LOAD_BF16, STORE_BF16, x *y)
+COMBINE(min, bf16, uint16_t, float, LOAD_BF16, STORE_BF16, x < y ? x : y)
+COMBINE(max, bf16, uint16_t, float, LOAD_BF16, STORE_BF16, x > y ? x : y)
+COMBINE_ALL(fp16, uint16_t, float, LOAD_FP16, STORE_FP16)
+COMBINE_ALL(e4m3, uint8_t, float, LOAD_E4M3, STORE_E4M3)
+COMBINE_ALL(e5m2, uint8_t, float, LOAD_E5M2, STORE_E5M2)
+COMBINE_ALL(int32, int32_t, int64_t, AS_IT_IS, AS_IT_IS)
+COMBINE_ALL(int8, int8_t, int, AS_IT_IS, AS_IT_IS)
 
 /* bf16 is the upper half of fp32, subnormals and infinity included: short enough for the compiler to vectorise. */
 static void sum_bf16(void *inout, const void *in, size_t count) {
@@ -78,20 +98,45 @@ static void sum_bf16(void *inout, const void *in, size_t count) {
   }
 }
 
-SUM_FLOATS(fp16, fp16, uint16_t)
-SUM_FLOATS(e4m3, e4m3, uint8_t)
-SUM_FLOATS(e5m2, e5m2, uint8_t)
-SUM_NUMBERS(fp32, float)
-SUM_NUMBERS(int32, uint32_t)
-SUM_NUMBERS(int8, uint8_t)
-
-cct_combine_fn *cct_host_sum(enum cct_type type) {
-  static cct_combine_fn *const sums[CCT_TYPE_COUNT] = {
-      [CCT_TYPE_FP32] = sum_fp32, [CCT_TYPE_BF16] = sum_bf16,     [CCT_TYPE_FP16] = sum_fp16,
-      [CCT_TYPE_FP8] = sum_e4m3,  [CCT_TYPE_FP8_E5M2] = sum_e5m2, [CCT_TYPE_INT32] = sum_int32,
-      [CCT_TYPE_INT8] = sum_int8,
+cct_combine_fn *cct_host_combine(enum cct_type type, enum cct_reduction reduction) {
+#define ROW(type)                                                                                                      \
+  { sum_##type, prod_##type, min_##type, max_##type, sum_##type }
+  static cct_combine_fn *const functions[CCT_TYPE_COUNT][CCT_REDUCTION_COUNT] = {
+      [CCT_TYPE_FP32] = ROW(fp32), [CCT_TYPE_BF16] = ROW(bf16),     [CCT_TYPE_FP16] = ROW(fp16),
+      [CCT_TYPE_FP8] = ROW(e4m3),  [CCT_TYPE_FP8_E5M2] = ROW(e5m2), [CCT_TYPE_INT32] = ROW(int32),
+      [CCT_TYPE_INT8] = ROW(int8),
   };
-  return sums[type];
+#undef ROW
+  return functions[type][reduction];
+}
+
+#define DIVIDE(unit, value, load, store)                                                                               \
+  for (size_t i = 0; i < count; i++)                                                                                   \
+  ((unit *)buf)[i] = (unit)store(load(((unit *)buf)[i]) / (value)n)
+void cct_host_divide(enum cct_type type, void *buf, size_t count, int n) {
+  switch (type) {
+  case CCT_TYPE_FP32:
+    DIVIDE(float, float, AS_IT_IS, AS_IT_IS);
+    break;
+  case CCT_TYPE_BF16:
+    DIVIDE(uint16_t, float, LOAD_BF16, STORE_BF16);
+    break;
+  case CCT_TYPE_FP16:
+    DIVIDE(uint16_t, float, LOAD_FP16, STORE_FP16);
+    break;
+  case CCT_TYPE_FP8:
+    DIVIDE(uint8_t, float, LOAD_E4M3, STORE_E4M3);
+    break;
+  case CCT_TYPE_FP8_E5M2:
+    DIVIDE(uint8_t, float, LOAD_E5M2, STORE_E5M2);
+    break;
+  case CCT_TYPE_INT32:
+    DIVIDE(int32_t, int32_t, AS_IT_IS, AS_IT_IS);
+    break;
+  default:
+    DIVIDE(int8_t, int, AS_IT_IS, AS_IT_IS);
+    break;
+  }
 }
 
 static uint32_t code_of(enum cct_type type, int value) {
@@ -131,12 +176,32 @@ uint32_t cct_host_hash(uint32_t about, size_t index, uint32_t bound) {
   return (uint32_t)((uint64_t)(h ^ h >> 12) * bound >> 32);
 }
 
-int cct_host_summand(enum cct_type type, int n, int member, size_t index) {
+/* sum: 0..m, m = 2^precision / n; where m is 0, 2^precision of the members give 1. prod: 1 or 2 of six members, 1 of
+ * the others. min, max: 0..2^precision - 1. avg: the same of every member. */
+int cct_host_input(enum cct_type type, enum cct_reduction reduction, int n, int member, size_t index) {
   int p = cct_type_significand_bits(type);
   int64_t exact = INT64_C(1) << (p < 24 ? p : 24), most = exact / n;
+  if (reduction == CCT_REDUCTION_PROD)
+    return member < 6 ? 1 + (int)cct_host_hash((uint32_t)member, index, 2) : 1;
+  if (reduction == CCT_REDUCTION_MIN || reduction == CCT_REDUCTION_MAX)
+    return (int)cct_host_hash((uint32_t)member, index, (uint32_t)exact);
+  if (reduction == CCT_REDUCTION_AVG)
+    return most ? (int)cct_host_hash(0, index, (uint32_t)most + 1) : 0;
   if (most)
     return (int)cct_host_hash((uint32_t)member, index, (uint32_t)most + 1);
   return (member + (int)(index % (size_t)n)) % n < exact;
+}
+
+int cct_host_result(enum cct_type type, enum cct_reduction reduction, int n, size_t index) {
+  int result = cct_host_input(type, reduction, n, 0, index);
+  for (int member = 1; member < n && reduction != CCT_REDUCTION_AVG; member++) {
+    int next = cct_host_input(type, reduction, n, member, index);
+    result = reduction == CCT_REDUCTION_SUM    ? result + next
+             : reduction == CCT_REDUCTION_PROD ? result * next
+             : reduction == CCT_REDUCTION_MIN  ? (next < result ? next : result)
+                                               : (next > result ? next : result);
+  }
+  return result;
 }
 
 unsigned char cct_host_byte(int sender, int receiver, size_t index) {

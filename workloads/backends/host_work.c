@@ -119,6 +119,17 @@ static enum cct_status bounce(struct cct_host_track *track, const struct cct_hos
   return CCT_OK;
 }
 
+int cct_host_is_copied(const struct cct_op *op) {
+  return op->kind == CCT_OP_COLLECTIVE && cct_collective_reduces(op->collective.kind) && op->reads[0] >= 0 &&
+         op->reads[0] != op->writes;
+}
+
+static void finish_average(struct cct_host_track *track, const struct cct_host_entry *entry, const struct cct_op *op) {
+  size_t n = op->collective.kind == CCT_COLL_REDUCE_SCATTER ? entry->elements / (size_t)entry->n : entry->elements;
+  if (op->collective.kind != CCT_COLL_REDUCE || !entry->me)
+    cct_host_divide(op->collective.type, track->to, n, entry->n);
+}
+
 static enum cct_status exchange(struct cct_host_track *track, int first, int last) {
   struct cct_host_comm *comm = &track->comm;
   comm->first = first;
@@ -127,6 +138,9 @@ static enum cct_status exchange(struct cct_host_track *track, int first, int las
     if (track->x->is_verifying)
       cct_host_prepare(track, id);
     track->x->entries[id].span.start_ns = cct_clock_ns() - track->x->start_ns;
+    if (cct_host_is_copied(&track->x->program->ops[id]))
+      memcpy(track->to, track->from,
+             track->x->entries[id].elements * (size_t)cct_type_bits(track->x->program->ops[id].collective.type) / 8);
   }
   int64_t n = atomic_fetch_add(&comm->posted, 1) + 1;
   atomic_fetch_add(&track->x->posts, 1);
@@ -134,6 +148,9 @@ static enum cct_status exchange(struct cct_host_track *track, int first, int las
   if (!cct_host_wait(track, &comm->completed, n))
     return CCT_STOPPED;
   for (int id = first; id <= last; id++) {
+    if (track->x->program->ops[id].kind == CCT_OP_COLLECTIVE &&
+        track->x->program->ops[id].collective.reduction == CCT_REDUCTION_AVG)
+      finish_average(track, &track->x->entries[id], &track->x->program->ops[id]);
     track->x->entries[id].span.end_ns = cct_clock_ns() - track->x->start_ns;
     if (track->x->is_verifying)
       cct_host_check(track, id);

@@ -339,7 +339,8 @@ static enum cct_status check_collectives(const struct cct_job *job, int group, c
     if (x->collective.kind != CCT_COLL_ALL_TO_ALLV)
       (void)(default_value(a, x->collective.bytes, &bytes_x) && default_value(b, y->collective.bytes, &bytes_y));
     if (x->collective.kind != y->collective.kind || x->collective.type != y->collective.type ||
-        x->collective.algorithm != y->collective.algorithm || bytes_x != bytes_y)
+        x->collective.algorithm != y->collective.algorithm || x->collective.reduction != y->collective.reduction ||
+        x->collective.root != y->collective.root || bytes_x != bytes_y)
       return cct_fail(CCT_USAGE, "programs '%s' and '%s': group '%s': collective %d differs (entries %d and %d)",
                       a->name, b->name, name, n, i, j);
     if (in_graph(a, i) != in_graph(b, j))

@@ -140,7 +140,8 @@ static enum cct_status check_timing(const struct cct_bare *bare, const struct cc
   int is_counted = cell->v[CCT_OPT_ITERS].has_value;
   if (!is_counted && (cell->v[CCT_OPT_AGG_ITERS].has_value || cell->v[CCT_OPT_CUDAGRAPH].has_value))
     return cct_fail(CCT_USAGE, "agg_iters and cudagraph are of what --iters counts: give --iters");
-  if (is_counted && (cell->v[CCT_OPT_CALLS].i > 1 || bare->is_closed || cell->v[CCT_OPT_GRAPH].has_value))
+  if (is_counted &&
+      (cell->v[CCT_OPT_CALLS].i > 1 || bare->is_closed || !strcmp(cct_cell_text(cell, CCT_OPT_GRAPH), "full")))
     return cct_fail(CCT_USAGE, "with --iters a step is one iteration of nccl-tests' or --cudagraph's graph of them: no "
                                "--calls, --close or --graph");
   return CCT_OK;

@@ -136,6 +136,8 @@ __device__ inline int exact_value(const cct_exact &e, int rank, int64_t index) {
   uint64_t m = most / (uint64_t)e.ranks;
   if (e.reduction == CCT_KERNEL_MIN || e.reduction == CCT_KERNEL_MAX)
     m = most - 1;
+  if (m == 0 && e.reduction == CCT_KERNEL_AVG)
+    return 0;
   if (m == 0) {
     uint64_t shift = mix((uint64_t)index + 0x9e3779b97f4a7c15ull) % (uint64_t)e.ranks;
     return ((uint64_t)rank + shift) % (uint64_t)e.ranks < most;

@@ -164,6 +164,10 @@ static enum cct_status p2p_reduce(const struct communicator *c, const struct cct
   enum cct_kernel_type type = op->collective.type == CCT_TYPE_FP32   ? CCT_KERNEL_FP32
                               : op->collective.type == CCT_TYPE_FP16 ? CCT_KERNEL_FP16
                                                                      : CCT_KERNEL_BF16;
+  if (plan->bytes > CCT_P2P_LIMIT_BYTES || plan->bytes % 16)
+    return cct_fail(CCT_UNSUPPORTED, "cuda: %s is for a multiple of 16 bytes up to %lld, not %lld",
+                    cct_algorithm_name(op->collective.algorithm), (long long)CCT_P2P_LIMIT_BYTES,
+                    (long long)plan->bytes);
   return CCT_CUDA(cct_kernel_p2p_reduce(c->peers, op->collective.algorithm == CCT_ALGORITHM_TWOSHOT, type,
                                         (char *)plan->in[0] + moved, (char *)plan->out + moved, plan->bytes, stream));
 }
