@@ -1,69 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/launch.h"
+#include "cli/own_suite.h"
 #include "cli/probe_suite.h"
-#include "cli/run.h"
-#include "machine/gpu_passive.h"
-#include "workloads/program/profile.h"
-
-#define MOST_RANKS 8
-#define SIM_PLAYS  "b200x8-tdx" /* as a run without --profile does */
-#define HOST_RANKS 2
-
-static enum cct_status resolve_backend(struct cct_options *options) {
-  char why_not[256];
-  if (strcmp(options->v[CCT_OPT_BACKEND].s, "auto"))
-    return CCT_OK;
-  enum cct_status status = cct_launch_why_no_cuda(why_not, sizeof why_not);
-  if (!status && *why_not)
-    cct_note("backend sim, the figures are predicted: %s", why_not);
-  return status ? status : cct_option_set(options, CCT_OPT_BACKEND, *why_not ? "sim" : "cuda", "--backend");
-}
-
-/* As many as there are GPUs: of this machine, or of the one that sim plays. */
-static enum cct_status choose_ranks(const struct cct_options *options, int *np_out) {
-  const char *backend = options->v[CCT_OPT_BACKEND].s, *played = options->v[CCT_OPT_PROFILE_FILE].s;
-  struct cct_gpu_passive gpus = {0};
-  struct cct_profile *profile;
-  int np = HOST_RANKS;
-  if (options->v[CCT_OPT_NP].has_value) {
-    np = (int)options->v[CCT_OPT_NP].i;
-  } else if (!strcmp(backend, "cuda")) {
-    cct_gpu_passive_read(&gpus);
-    np = gpus.gpus > 0 ? gpus.gpus : 1;
-  } else if (!strcmp(backend, "sim")) {
-    enum cct_status status = cct_profile_load(played ? played : SIM_PLAYS, &profile);
-    if (status)
-      return status;
-    np = profile->platform.gpus;
-    cct_profile_free(profile);
-  }
-  *np_out = options->v[CCT_OPT_NP].has_value || np < MOST_RANKS ? np : MOST_RANKS;
-  return CCT_OK;
-}
-
-/* The run keeps the cells in its agenda; the file lives only until that is made. */
-static enum cct_status perform(struct cct_options *options, int np) {
-  char path[] = "/tmp/cctax-probe-XXXXXX";
-  struct cct_json *suite = cct_probe_suite(options->v[CCT_OPT_BACKEND].s, np);
-  int fd = mkstemp(path);
-  enum cct_status status =
-      fd < 0 || !suite ? cct_fail(CCT_IO, "%s: a suite cannot be written there", path) : cct_json_save(suite, path);
-  if (fd >= 0)
-    close(fd);
-  cct_json_free(suite);
-  if (!status)
-    status = cct_run_perform(options, path);
-  if (fd >= 0)
-    unlink(path);
-  return status;
-}
 
 enum cct_status cct_cmd_probe(const struct cct_options *options, const char *const *args, int n_args) {
   struct cct_options own = {0};
@@ -72,15 +11,14 @@ enum cct_status cct_cmd_probe(const struct cct_options *options, const char *con
     return cct_fail(CCT_USAGE, "'%s': probe has a suite of its own; cctax run %s -o RUN performs another", args[0],
                     args[0]);
   if (options->v[CCT_OPT_RESUME].is_set || options->v[CCT_OPT_APPEND].is_set)
-    return cct_run_perform(options, NULL);
+    return cct_run_perform(options, NULL, NULL);
   enum cct_status status = cct_options_copy(options, &own);
   if (!status)
-    status = resolve_backend(&own);
+    status = cct_own_backend(&own);
   if (!status)
-    status = choose_ranks(&own, &np);
-  own.v[CCT_OPT_NP].is_set = own.v[CCT_OPT_NP].has_value = 0; /* the suite's cells say theirs */
+    status = cct_own_ranks(&own, &np);
   if (!status)
-    status = perform(&own, np);
+    status = cct_own_perform(&own, cct_probe_suite(own.v[CCT_OPT_BACKEND].s, np), NULL);
   cct_options_free(&own);
   return status;
 }

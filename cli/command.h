@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The subcommands of `cctax`. One row makes a command known to dispatch, help, did-you-mean, the man page and completion; its
- * code is cct_cmd_NAME in cli/cmd_NAME.c. `args` are the words that are no flags. A command logs its own error line and
- * returns the status that becomes the exit code. */
+ * The subcommands of `cctax`. One row makes a command known to dispatch, help, did-you-mean, the man page and
+ * completion; its code is cct_cmd_NAME in cli/cmd_NAME.c. `args` are the words that are no flags. A command logs its
+ * own error line and returns the status that becomes the exit code. */
 #ifndef CCT_CLI_COMMAND_H
 #define CCT_CLI_COMMAND_H
 
@@ -15,7 +15,8 @@
   X(run, CCT_RUN, "[SUITE]", "perform a suite's cells under every arm and record them")                                \
   X(probe, CCT_PROBE, "", "unit costs of every boundary")                                                              \
   X(profile, CCT_PROFILE, "OFF_RUN [ON_RUN]", "probe runs -> a profile, one or both columns")                          \
-  X(report, CCT_REPORT, "RUN...", "pairs, figures, pages")                                                                \
+  X(coll, CCT_COLL, "", "collectives, timed and printed as nccl-tests does")                                           \
+  X(report, CCT_REPORT, "RUN...", "pairs, figures, pages")                                                             \
   X(show, CCT_SHOW, "RUN|PROFILE", "a run or a profile as text")                                                       \
   X(check, CCT_CHECK, "RUN", "is everything in a run what was written")                                                \
   X(version, CCT_VERSION_COMMAND, "", "what this build has")

@@ -19,6 +19,7 @@
 struct run {
   const struct cct_options *flags;
   const char *suite;
+  cct_run_print *print;
   struct cct_options planned; /* the flags with the backend resolved */
   struct cct_agenda *agenda;
   struct cct_run_folder folder;
@@ -287,7 +288,8 @@ static enum cct_status conclude(const struct run *run, enum cct_status status) {
     status = cct_fail(CCT_FOUND, "%d cells failed; cctax show %s names them", tally.failed, run->folder.path);
   if (!status && !tally.done && tally.refused)
     status = cct_fail(CCT_UNSUPPORTED, "every cell was refused; cctax show %s says why", run->folder.path);
-  enum cct_status printed = print_result(run, &tally, status);
+  enum cct_status printed =
+      run->print ? run->print(run->agenda, run->folder.path, run->flags, status) : print_result(run, &tally, status);
   return status ? status : printed;
 }
 
@@ -307,9 +309,9 @@ static enum cct_status perform(struct run *run) {
   return status;
 }
 
-enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path) {
+enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path, cct_run_print *print) {
   struct cct_host_facts host;
-  struct run run = {.flags = flags, .suite = suite_path, .folder.lock = -1};
+  struct run run = {.flags = flags, .suite = suite_path, .print = print, .folder.lock = -1};
   run.is_quiet = (int)flags->v[CCT_OPT_QUIET].i;
   cct_host_facts_read(&host);
   memcpy(run.boot_id, host.boot_id, sizeof run.boot_id);

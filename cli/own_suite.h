@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What commands with a suite of their own (probe, coll) share: which backend, how many ranks, and the run. */
+#ifndef CCT_CLI_OWN_SUITE_H
+#define CCT_CLI_OWN_SUITE_H
+
+#include "cli/run.h"
+#include "json/json.h"
+
+/* Replaces backend auto by cuda where it can work, else by sim, saying why. */
+enum cct_status cct_own_backend(struct cct_options *options) CCT_CHECKED;
+/* --np, or as many as there are GPUs, at most 8: of this machine, or of the one that sim plays; 2 on the host backend.
+ */
+enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) CCT_CHECKED;
+/* Performs `suite` (NULL: out of memory; freed) under flags that change none of its cells. */
+enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite,
+                                cct_run_print *print) CCT_CHECKED;
+
+#endif
