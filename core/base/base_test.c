@@ -19,9 +19,22 @@ static void sizes_are_read_as_powers_of_1024(void **state) {
   static const struct {
     const char *text;
     int64_t bytes; /* -1: refused */
-  } rows[] = {{"0", 0},          {"8", 8},     {"4K", 4096},  {"4k", 4096},   {"1M", 1 << 20},           {"2GiB", 2LL << 30},
-              {"8B", 8},         {"", -1},     {"K", -1},     {"-1", -1},     {"4KK", -1},               {"1e3", -1},
-              {"4 K", -1},       {"0x10", -1}, {"9223372036854775807", INT64_MAX}, {"9007199254740992K", -1}};
+  } rows[] = {{"0", 0},
+              {"8", 8},
+              {"4K", 4096},
+              {"4k", 4096},
+              {"1M", 1 << 20},
+              {"2GiB", 2LL << 30},
+              {"8B", 8},
+              {"", -1},
+              {"K", -1},
+              {"-1", -1},
+              {"4KK", -1},
+              {"1e3", -1},
+              {"4 K", -1},
+              {"0x10", -1},
+              {"9223372036854775807", INT64_MAX},
+              {"9007199254740992K", -1}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     int64_t bytes = -1;
     int ok = cct_parse_bytes(rows[i].text, &bytes);
@@ -38,7 +51,8 @@ static void numbers_are_whole_or_refused(void **state) {
   assert_false(cct_parse_i64("12x", &i) || cct_parse_i64("", &i) || cct_parse_i64(" 1", &i) ||
                cct_parse_i64("99999999999999999999", &i));
   assert_true(cct_parse_f64("1.5e3", &f) && f == 1500);
-  assert_false(cct_parse_f64("nan", &f) || cct_parse_f64("inf", &f) || cct_parse_f64("1e999", &f) || cct_parse_f64("", &f));
+  assert_false(cct_parse_f64("nan", &f) || cct_parse_f64("inf", &f) || cct_parse_f64("1e999", &f) ||
+               cct_parse_f64("", &f));
 }
 
 static void units_read_well(void **state) {
@@ -129,9 +143,12 @@ static void data_is_found_by_name_or_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sizes_are_read_as_powers_of_1024), cmocka_unit_test(numbers_are_whole_or_refused),
-      cmocka_unit_test(units_read_well),                  cmocka_unit_test(a_slip_is_recognised_and_nonsense_is_not),
-      cmocka_unit_test(text_grows),                       cmocka_unit_test(a_file_is_written_whole),
+      cmocka_unit_test(sizes_are_read_as_powers_of_1024),
+      cmocka_unit_test(numbers_are_whole_or_refused),
+      cmocka_unit_test(units_read_well),
+      cmocka_unit_test(a_slip_is_recognised_and_nonsense_is_not),
+      cmocka_unit_test(text_grows),
+      cmocka_unit_test(a_file_is_written_whole),
       cmocka_unit_test(draws_depend_on_seed_and_counter_alone),
       cmocka_unit_test(data_is_found_by_name_or_file),
       cmocka_unit_test(a_world_of_one_talks_to_itself),

@@ -10,8 +10,8 @@
 uint64_t cct_random_u64(uint64_t seed, uint64_t counter);
 /* Folds another coordinate (a rank, a step) into a seed. */
 uint64_t cct_random_fold(uint64_t seed, uint64_t coordinate);
-double cct_random_unit(uint64_t seed, uint64_t counter);                      /* uniform in [0, 1) */
-int64_t cct_random_below(uint64_t seed, uint64_t counter, int64_t bound);     /* uniform in [0, bound); bound > 0 */
-double cct_random_normal(uint64_t seed, uint64_t counter);                    /* standard normal (Box-Muller) */
+double cct_random_unit(uint64_t seed, uint64_t counter);                  /* uniform in [0, 1) */
+int64_t cct_random_below(uint64_t seed, uint64_t counter, int64_t bound); /* uniform in [0, bound); bound > 0 */
+double cct_random_normal(uint64_t seed, uint64_t counter);                /* standard normal (Box-Muller) */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one status type. Whoever decides that something is wrong logs one line (cct_fail in log.h) and returns the status;
- * everyone above passes it on without logging. Outputs are written last and only on CCT_OK. */
+ * The one status type. Whoever decides that something is wrong logs one line (cct_fail in log.h) and returns the
+ * status; everyone above passes it on without logging. Outputs are written last and only on CCT_OK. */
 #ifndef CCT_BASE_STATUS_H
 #define CCT_BASE_STATUS_H
 

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/status.h"
 
-/* A growing string. Zero-initialise; release with cct_text_free. After a failed allocation `is_failed` is set and further
- * additions do nothing, so a writer checks once, at its end. `s` is NULL until something was added. */
+/* A growing string. Zero-initialise; release with cct_text_free. After a failed allocation `is_failed` is set and
+ * further additions do nothing, so a writer checks once, at its end. `s` is NULL until something was added. */
 struct cct_text {
   char *s;
   size_t length, capacity;
@@ -35,7 +35,8 @@ char *cct_ns_text(double ns, char out[32]);
 /* The word of `words` (n of them) nearest to `word` by edit distance, or NULL if none is near enough to suggest. */
 const char *cct_closest(const char *word, const char *const *words, size_t n);
 
-/* Grows `*items` (elements of `size` bytes, `*capacity` of them) to hold at least `need`. CCT_NOMEM leaves all as it was. */
+/* Grows `*items` (elements of `size` bytes, `*capacity` of them) to hold at least `need`. CCT_NOMEM leaves all as it
+ * was. */
 enum cct_status cct_grow(void **items, size_t *capacity, size_t need, size_t size) CCT_CHECKED;
 
 /* Reads a whole regular file into memory (NUL-terminated; caller frees), refusing one larger than `limit` bytes. */

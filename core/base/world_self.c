@@ -168,8 +168,8 @@ static enum cct_status self_iallgather(const struct cct_world *w, const void *se
   return status ? status : started(request_out, NULL, 0, 0);
 }
 
-static enum cct_status self_ialltoallv(const struct cct_world *w, const void *send, const size_t *send_bytes, void *recv,
-                                       const size_t *recv_bytes, struct cct_request **request_out) {
+static enum cct_status self_ialltoallv(const struct cct_world *w, const void *send, const size_t *send_bytes,
+                                       void *recv, const size_t *recv_bytes, struct cct_request **request_out) {
   enum cct_status status = self_alltoallv(w, send, send_bytes, recv, recv_bytes);
   return status ? status : started(request_out, NULL, 0, 0);
 }

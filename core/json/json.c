@@ -63,7 +63,8 @@ enum cct_json_type cct_json_type(const struct cct_json *value) {
 }
 
 const char *cct_json_type_name(enum cct_json_type type) {
-  static const char *const names[] = {"null", "a boolean", "an integer", "a number", "a string", "an array", "an object"};
+  static const char *const names[] = {"null",     "a boolean", "an integer", "a number",
+                                      "a string", "an array",  "an object"};
   return names[type];
 }
 
@@ -149,7 +150,8 @@ enum cct_status cct_json_read_i64(const struct cct_json_at *at, int64_t min, int
     return status;
   int64_t value = cct_json_integer(at->value);
   if (value < min || value > max)
-    return cct_json_fail(at, CCT_USAGE, "%lld is outside %lld to %lld", (long long)value, (long long)min, (long long)max);
+    return cct_json_fail(at, CCT_USAGE, "%lld is outside %lld to %lld", (long long)value, (long long)min,
+                         (long long)max);
   *value_out = value;
   return CCT_OK;
 }
@@ -211,9 +213,9 @@ struct cct_json *cct_json_copy(const struct cct_json *value) {
   return as_cct(json_deep_copy(own(value)));
 }
 
-/* A value that could not be made or placed must not vanish silently: the container is spoilt by a member that no printer
- * accepts, and print reports it. jansson's own NULL tolerance does this: json_object_set_new(o, k, NULL) fails, so the
- * failure is kept as a marker under a key that no document of ours has. */
+/* A value that could not be made or placed must not vanish silently: the container is spoilt by a member that no
+ * printer accepts, and print reports it. jansson's own NULL tolerance does this: json_object_set_new(o, k, NULL) fails,
+ * so the failure is kept as a marker under a key that no document of ours has. */
 static const char spoilt[] = "\x01";
 
 static void put(struct cct_json *object, const char *key, json_t *value) {

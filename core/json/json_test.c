@@ -31,7 +31,8 @@ static void what_is_not_json_is_refused(void **state) {
 
 static void typed_readers_check_type_and_range(void **state) {
   (void)state;
-  struct cct_json *document = parse("{\"n\":8,\"neg\":-1,\"big\":1e18,\"x\":1.5,\"s\":\"t\",\"b\":true,\"a\":[1,2],\"o\":{\"k\":3}}");
+  struct cct_json *document =
+      parse("{\"n\":8,\"neg\":-1,\"big\":1e18,\"x\":1.5,\"s\":\"t\",\"b\":true,\"a\":[1,2],\"o\":{\"k\":3}}");
   struct cct_json_at root = cct_json_root(document, "test"), at, inner;
   int64_t i = 0;
   double f = 0;

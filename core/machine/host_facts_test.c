@@ -79,10 +79,8 @@ static void ranks_sit_near_their_gpus(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(this_machine_is_known),
-      cmocka_unit_test(a_tdx_guest_is_recognised),
-      cmocka_unit_test(an_snp_guest_is_recognised),
-      cmocka_unit_test(what_cannot_be_looked_at_is_unknown),
+      cmocka_unit_test(this_machine_is_known),      cmocka_unit_test(a_tdx_guest_is_recognised),
+      cmocka_unit_test(an_snp_guest_is_recognised), cmocka_unit_test(what_cannot_be_looked_at_is_unknown),
       cmocka_unit_test(ranks_sit_near_their_gpus),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

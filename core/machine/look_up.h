@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A function of a library opened by dlopen, or NULL. ISO C has no conversion from dlsym's pointer to a function's; POSIX
- * asks for this copy. Include dlfcn.h before use. */
+ * A function of a library opened by dlopen, or NULL. ISO C has no conversion from dlsym's pointer to a function's;
+ * POSIX asks for this copy. Include dlfcn.h before use. */
 #ifndef CCT_MACHINE_LOOK_UP_H
 #define CCT_MACHINE_LOOK_UP_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Preloaded by the fault campaign: the wall clock jumps by up to a day, to and fro, at every look. Monotonic clocks stay. */
+ * Preloaded by the fault campaign: the wall clock jumps by up to a day, to and fro, at every look. Monotonic clocks
+ * stay. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

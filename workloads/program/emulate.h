@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * emulate(): a program with a profile's surcharges put in, so that a clear machine (or sim) answers what confidential
  * computing would cost. A surcharge is confidential minus clear unit cost. What comes of it is labelled emulated.
- *  channel    per submission: a host DELAY before it on its host lane (form host), or a DELAY behind it on its stream
- *             (form stream), where it holds whatever follows as if it stood in front, and never hides behind the work's
- *             own submission; graph launches by their own two costs; a SYNC by its own.
- *  copies     a host-device COPY becomes a bounce copy: it waits for its stream, blocks its host lane, encrypts for
- * real. Inside a GRAPH it is refused. nvlink     after a COLLECTIVE (or GROUP of them, or of SEND/RECV) a DELAY on its
- * lane of toll + (1/k - 1) x its time measured alone; k is the ratio of confidential to clear bandwidth. The rows are
- * those that the template's default binding chooses for its first rank, with the capabilities that are left. capability the environment
- * that takes away what the profile says CC takes away; in sim, the rows that need it. cpu        HOSTWORK times
- * cpu_slowdown. Waits on an entry that got a DELAY behind it become waits on that. A confidential cost below the clear
- * one adds nothing (channel), since no emulation makes a machine faster. */
+ *
+ * - channel: per submission a host DELAY before it on its host lane (form host), or a DELAY behind it on its stream
+ *   (form stream), where it holds whatever follows as if it stood in front, and never hides behind the work's own
+ *   submission; graph launches by their own two costs; a SYNC by its own.
+ * - copies: a host-device COPY becomes a bounce copy: it waits for its stream, blocks its host lane, encrypts for real.
+ *   Inside a GRAPH it is refused.
+ * - nvlink: after a COLLECTIVE (or GROUP of them, or of SEND/RECV) a DELAY on its lane of toll + (1/k - 1) x its time
+ *   measured alone; k is the ratio of confidential to clear bandwidth. The rows are those that the template's default
+ *   binding chooses for its first rank, with the capabilities that are left.
+ * - capability: the environment that takes away what the profile says CC takes away; in sim, the rows that need it.
+ * - cpu: HOSTWORK times cpu_slowdown.
+ *
+ * Waits on an entry that got a DELAY behind it become waits on that. A confidential cost below the clear one adds
+ * nothing (channel), since no emulation makes a machine faster. */
 #ifndef CCT_WORKLOADS_PROGRAM_EMULATE_H
 #define CCT_WORKLOADS_PROGRAM_EMULATE_H
 

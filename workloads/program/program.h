@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A step program: what one rank does in one step, as data. A workload builds a template once; binding a step writes its
  * slots and allocates nothing. From the one array follow running it, predicting it, the counts that explain its cost,
- * and
- * --dry-run.
+ * and what --dry-run prints.
  *
  * An operation runs on a LANE: a GPU stream or a host thread. A GPU operation is SUBMITTED by a host lane: one
  * submission, except that a GROUP or GRAPH is submitted once as a whole and DELAY never is (it stands for time, not for
@@ -11,26 +10,26 @@
  * When an operation starts and ends (every backend's order, and sim's exact law; times are int64 ns, each duration
  * rounded once, at binding). H(h) and G(l) are the end of what host lane h and GPU lane l did so far, 0 at the start of
  * a burst:
- *  1. A host lane runs its entries in array order. A submission takes its submission time there: H(h) += submit. A GPU
- *     lane's DELAY is handed over at H(h) and takes none.
- *  2. A GPU operation starts at max(end of its submission, G(lane), end of every wait); G(lane) = its end. Lanes do not
- *     slow each other. A blocking COPY (it says so, or this machine's copies of its kind block) moves H(h) to its own
- * end. HOSTWORK and a host lane's DELAY start at max(H(h), waits).
- *  3. A wait names an earlier entry, or `prev:ID`: entry ID of the repetition before (no constraint in the first).
- *  4. A COLLECTIVE starts for all members of its group at the latest member's ready time and ends for all after the
- * longest member's duration. The n-th of a group is the same on each member. SEND and RECV: the same with two members;
- * the n-th SEND of a to b within a group meets the n-th RECV of b from a.
- *  5. GROUP holds only SEND and RECV, which run side by side from the group's start, or only COLLECTIVEs, which follow
- * each other. Its members stand on its lane and host lane and have no waits of their own; the group's end is its last
- * end.
- *  6. GRAPH: its host lane pays graph_launch + nodes * per_node (nodes: GPU operations inside, a GROUP counted once,
- * DELAY not); it starts at max(that end, G(its lane), its waits). Inside, lanes are the graph's own branches, empty at
- * its start: an operation starts at max(branch, waits). At its END G(its lane) = the last end inside; other lanes are
- * untouched. Inside there is no SYNC, HOSTWORK, host DELAY, GRAPH, pageable, bounce or blocking COPY, and no wait
- * crosses its edge.
- *  7. SYNC ends at max(H(h), G(named lane), waits) + sync; H(h) = that.
- *  8. Repetitions of a burst run on without a barrier; no limit on queued submissions (a real GPU takes about 1024).
- *     A burst ends at max over all lanes, plus one sync. */
+ * 1. A host lane runs its entries in array order. A submission takes its submission time there: H(h) += submit. A GPU
+ *    lane's DELAY is handed over at H(h) and takes none.
+ * 2. A GPU operation starts at max(end of its submission, G(lane), end of every wait); G(lane) = its end. Lanes do not
+ *    slow each other. A blocking COPY (it says so, or this machine's copies of its kind block) moves H(h) to its own
+ *    end. HOSTWORK and a host lane's DELAY start at max(H(h), waits).
+ * 3. A wait names an earlier entry, or `prev:ID`: entry ID of the repetition before (no constraint in the first).
+ * 4. A COLLECTIVE starts for all members of its group at the latest member's ready time and ends for all after the
+ *    longest member's duration. The n-th of a group is the same on each member. SEND and RECV: the same with two
+ *    members; the n-th SEND of a to b within a group meets the n-th RECV of b from a.
+ * 5. GROUP holds only SEND and RECV, which run side by side from the group's start, or only COLLECTIVEs, which follow
+ *    each other. Its members stand on its lane and host lane and have no waits of their own; the group's end is its
+ *    last end.
+ * 6. GRAPH: its host lane pays graph_launch + nodes * per_node (nodes: GPU operations inside, a GROUP counted once,
+ *    DELAY not); it starts at max(that end, G(its lane), its waits). Inside, lanes are the graph's own branches, empty
+ *    at its start: an operation starts at max(branch, waits). At its END G(its lane) = the last end inside; other lanes
+ *    are untouched. Inside there is no SYNC, HOSTWORK, host DELAY, GRAPH, pageable, bounce or blocking COPY, and no
+ *    wait crosses its edge.
+ * 7. SYNC ends at max(H(h), G(named lane), waits) + sync; H(h) = that.
+ * 8. Repetitions of a burst run on without a barrier; no limit on queued submissions (a real GPU takes about 1024). A
+ *    burst ends at max over all lanes, plus one sync. */
 #ifndef CCT_WORKLOADS_PROGRAM_PROGRAM_H
 #define CCT_WORKLOADS_PROGRAM_PROGRAM_H
 
