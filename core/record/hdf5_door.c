@@ -198,9 +198,21 @@ static int digest_metrics(struct cct_digest *digest, hid_t cell, const char *lis
   return ok;
 }
 
+/* Frees `digest`. */
+static herr_t end_digest(struct cct_digest *digest, int ok, char hex_out[65]) {
+  unsigned char sha256[32];
+  if (!ok) {
+    cct_digest_free(digest);
+    return -1;
+  }
+  if (cct_digest_end(digest, sha256))
+    return -1;
+  cct_digest_hex(sha256, hex_out);
+  return 0;
+}
+
 herr_t cct_h5_cell_digest(hid_t file, int cell, const struct cct_state_row *row, char hex_out[65]) {
   struct cct_digest *digest;
-  unsigned char sha256[32];
   char path[64];
   if (cct_digest_new(&digest))
     return -1;
@@ -211,14 +223,7 @@ herr_t cct_h5_cell_digest(hid_t file, int cell, const struct cct_state_row *row,
            digest_metrics(digest, group, list);
   free(list);
   H5Gclose(group);
-  if (!ok) {
-    cct_digest_free(digest);
-    return -1;
-  }
-  if (cct_digest_end(digest, sha256))
-    return -1;
-  cct_digest_hex(sha256, hex_out);
-  return 0;
+  return end_digest(digest, ok, hex_out);
 }
 
 static int digest_dataset(struct cct_digest *digest, hid_t file, const char *name, int limit) {
@@ -233,7 +238,6 @@ herr_t cct_h5_head_digest(hid_t file, char hex_out[65]) {
   static const char *const texts[] = {"tool", "run", "factor", "arm", "boot_id"};
   static const char *const numbers[] = {"schema", "block", "round", "boot", "cells", "facts"};
   struct cct_digest *digest;
-  unsigned char sha256[32];
   if (cct_digest_new(&digest))
     return -1;
   hid_t root = H5Gopen2(file, "/", H5P_DEFAULT);
@@ -244,14 +248,7 @@ herr_t cct_h5_head_digest(hid_t file, char hex_out[65]) {
     ok = cct_h5_read_int(root, numbers[i], &value) >= 0 && !cct_digest_add(digest, &value, sizeof value);
   ok = ok && digest_dataset(digest, file, "/facts", value) && digest_dataset(digest, file, "/program", -1);
   H5Gclose(root);
-  if (!ok) {
-    cct_digest_free(digest);
-    return -1;
-  }
-  if (cct_digest_end(digest, sha256))
-    return -1;
-  cct_digest_hex(sha256, hex_out);
-  return 0;
+  return end_digest(digest, ok, hex_out);
 }
 
 enum cct_status cct_h5_file_digest(const char *path, char hex_out[65]) {

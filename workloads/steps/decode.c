@@ -31,16 +31,7 @@ static int64_t tokens(const struct cct_options *cell) {
 
 static void body(struct cct_emit *e, int is_piecewise) {
   cct_emit_embedding(e);
-  for (int layer = 0; layer < e->model->n_layers; layer++) {
-    cct_emit_attention_in(e, layer);
-    if (is_piecewise)
-      cct_emit_close_bracket(e, e->graph);
-    cct_emit_attention_core(e, layer);
-    if (is_piecewise)
-      cct_emit_open_bracket(e, CCT_OP_GRAPH, "piece");
-    cct_emit_attention_out(e, layer);
-    cct_emit_feed_forward(e, layer);
-  }
+  cct_emit_layers(e, is_piecewise);
   cct_emit_head(e, cct_per_token(e, 1));
 }
 

@@ -109,6 +109,8 @@ void cct_emit_attention_in(struct cct_emit *e, int layer);
 void cct_emit_attention_core(struct cct_emit *e, int layer);
 void cct_emit_attention_out(struct cct_emit *e, int layer);
 void cct_emit_feed_forward(struct cct_emit *e, int layer);
+/* All layers of a forward pass; piecewise: the open graph closes before each core, and another opens behind it. */
+void cct_emit_layers(struct cct_emit *e, int is_piecewise);
 /* The MoE part behind the second norm, forward. */
 void cct_emit_experts(struct cct_emit *e, int layer);
 /* gate and up, product, down of `groups` matrices of this width over `m` rows each; weights at `place` and place + 1.

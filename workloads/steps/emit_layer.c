@@ -169,3 +169,16 @@ void cct_emit_head(struct cct_emit *e, struct cct_quantity m) {
   cct_emit_collective(e, "logits_gather", CCT_COLL_ALL_GATHER, e->g_tp, all, CCT_TYPE_BF16, e->b_logits);
   cct_emit_elementwise(e, "sample", all, e->b_logits);
 }
+
+void cct_emit_layers(struct cct_emit *e, int is_piecewise) {
+  for (int layer = 0; layer < e->model->n_layers; layer++) {
+    cct_emit_attention_in(e, layer);
+    if (is_piecewise)
+      cct_emit_close_bracket(e, e->graph);
+    cct_emit_attention_core(e, layer);
+    if (is_piecewise)
+      cct_emit_open_bracket(e, CCT_OP_GRAPH, "piece");
+    cct_emit_attention_out(e, layer);
+    cct_emit_feed_forward(e, layer);
+  }
+}
