@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/document.h"
 #include "json/json.h"
 #include "mpi_runner/agenda.h"
 #include "record/record.h"
@@ -76,19 +77,10 @@ static enum cct_status check_folder(const char *folder, struct check *check) {
 }
 
 static enum cct_status print_json(struct check *check) {
-  struct cct_json *document = cct_json_new_object();
-  struct cct_text text = {0};
-  cct_json_set_i64(document, "schema", 1);
-  cct_json_set_string(document, "tool", CCT_VERSION);
-  cct_json_set_string(document, "command", "check");
+  struct cct_json *document = cct_document_new("check");
   cct_json_set(document, "files", check->files);
   cct_json_set_i64(document, "damaged", check->n_damaged);
-  enum cct_status status = cct_json_print(document, &text);
-  if (!status)
-    puts(text.s);
-  cct_text_free(&text);
-  cct_json_free(document);
-  return status;
+  return cct_document_print(document);
 }
 
 enum cct_status cct_cmd_check(const struct cct_options *options, const char *const *args, int n_args) {

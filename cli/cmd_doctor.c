@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/document.h"
 #include "json/json.h"
 #include "machine/doctor.h"
 
@@ -29,11 +30,7 @@ static void print_text(const struct cct_machine *machine, const struct cct_findi
 
 static enum cct_status print_json(const struct cct_machine *machine, const struct cct_finding *findings, int n,
                                   enum cct_status verdict) {
-  struct cct_json *document = cct_json_new_object(), *rows = cct_json_new_array();
-  struct cct_text text = {0};
-  cct_json_set_i64(document, "schema", 1);
-  cct_json_set_string(document, "tool", "cctax " CCT_VERSION);
-  cct_json_set_string(document, "command", "doctor");
+  struct cct_json *document = cct_document_new("doctor"), *rows = cct_json_new_array();
   cct_json_set_string(document, "verdict", verdict == CCT_OK ? "ok" : verdict == CCT_FOUND ? "bad" : "unknown");
   for (int i = 0; i < n; i++) {
     const struct cct_rule *rule = findings[i].rule;
@@ -49,12 +46,7 @@ static enum cct_status print_json(const struct cct_machine *machine, const struc
   }
   cct_json_set(document, "checks", rows);
   cct_json_set(document, "machine", cct_machine_to_json(machine));
-  enum cct_status status = cct_json_print(document, &text);
-  if (!status)
-    puts(text.s);
-  cct_text_free(&text);
-  cct_json_free(document);
-  return status;
+  return cct_document_print(document);
 }
 
 enum cct_status cct_cmd_doctor(const struct cct_options *options, const char *const *args, int n_args) {

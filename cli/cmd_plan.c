@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/document.h"
 #include "cli/planner.h"
 #include "json/json.h"
 #include "workloads/shape/cell.h"
@@ -258,12 +259,9 @@ static enum cct_status fill_json(const struct cct_options *cell, const struct cc
 }
 
 static struct cct_json *open_document(const struct cct_planner *planner) {
-  struct cct_json *json = cct_json_new_object();
+  struct cct_json *json = cct_document_new("plan");
   char condition[96];
   snprintf(condition, sizeof condition, "emulated:%s", cct_planner_profile(planner)->name);
-  cct_json_set_i64(json, "schema", 1);
-  cct_json_set_string(json, "tool", "cctax " CCT_VERSION);
-  cct_json_set_string(json, "command", "plan");
   cct_json_set_string(json, "baseline", "off");
   cct_json_set_string(json, "condition", condition);
   return json;
@@ -332,11 +330,8 @@ enum cct_status cct_cmd_plan(const struct cct_options *options, const char *cons
     cct_json_set(json, "sweep", points);
   }
   if (!status && json) {
-    struct cct_text text = {0};
-    status = cct_json_print(json, &text);
-    if (!status)
-      printf("%s\n", text.s);
-    cct_text_free(&text);
+    status = cct_document_print(json);
+    json = NULL;
   }
 out:
   cct_json_free(json);

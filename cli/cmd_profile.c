@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/document.h"
 #include "cli/profile_make.h"
 
 static const char *const directions[] = {"h2d", "d2h"}, *const memories[] = {"pinned", "pageable"},
@@ -33,11 +34,7 @@ static void print_text(const struct cct_profile_report *report) {
 }
 
 static enum cct_status print_json(const struct cct_profile_report *report, const char *path, int is_written) {
-  struct cct_json *document = cct_json_new_object(), *values = cct_json_new_array(), *crossover = cct_json_new_array();
-  struct cct_text text = {0};
-  cct_json_set_i64(document, "schema", 1);
-  cct_json_set_string(document, "tool", "cctax " CCT_VERSION);
-  cct_json_set_string(document, "command", "profile");
+  struct cct_json *document = cct_document_new("profile"), *values = cct_json_new_array(), *crossover = cct_json_new_array();
   cct_json_set_string(document, "profile", is_written ? path : NULL);
   for (size_t i = 0; i < report->n; i++) {
     const struct cct_estimate *e = &report->lines[i].estimate;
@@ -66,12 +63,7 @@ static enum cct_status print_json(const struct cct_profile_report *report, const
       }
   cct_json_set(document, "values", values);
   cct_json_set(document, "crossover", crossover);
-  enum cct_status status = cct_json_print(document, &text);
-  if (!status)
-    puts(text.s);
-  cct_text_free(&text);
-  cct_json_free(document);
-  return status;
+  return cct_document_print(document);
 }
 
 /* "dir/b200.json" -> "b200" */

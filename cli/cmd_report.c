@@ -3,21 +3,15 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/document.h"
 #include "report/report.h"
 
 static enum cct_status print_json(const struct cct_report *report, const char *directory) {
   struct cct_json *document = NULL;
-  struct cct_text text = {0};
   char page[4096];
   snprintf(page, sizeof page, "%s/index.html", directory ? directory : "");
   enum cct_status status = cct_report_to_json(report, directory ? page : NULL, &document);
-  if (!status)
-    status = cct_json_print(document, &text);
-  if (!status)
-    printf("%s\n", text.s);
-  cct_json_free(document);
-  cct_text_free(&text);
-  return status;
+  return status ? status : cct_document_print(document);
 }
 
 static enum cct_status print_table(const struct cct_report *report, const char *directory) {

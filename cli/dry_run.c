@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/document.h"
 #include "cli/run.h"
 #include "json/json.h"
 #include "mpi_runner/totals.h"
@@ -135,7 +136,6 @@ static enum cct_status print_cell(const struct cct_agenda *agenda, int index) {
 static enum cct_status print_json(const struct cct_agenda *agenda) {
   struct cct_step step;
   struct cct_json *document = NULL;
-  struct cct_text text = {0};
   if (agenda->n_cells != 1)
     return cct_fail(CCT_USAGE,
                     "--dry-run --json prints one cell's program, and there are %d cells; narrow them by flags",
@@ -144,14 +144,8 @@ static enum cct_status print_json(const struct cct_agenda *agenda) {
   if (status)
     return status;
   status = cct_job_to_json(step.job, &document);
-  if (!status)
-    status = cct_json_print(document, &text);
-  if (!status)
-    puts(text.s);
-  cct_text_free(&text);
-  cct_json_free(document);
   cct_step_free(&step);
-  return status;
+  return status ? status : cct_document_print(document);
 }
 
 enum cct_status cct_dry_run(const struct cct_agenda *agenda, int is_json) {

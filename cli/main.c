@@ -15,7 +15,9 @@ static const struct cct_cli_command commands[] = {
     CCT_COMMANDS(ROW)
 #undef ROW
 };
-enum { n_commands = sizeof commands / sizeof *commands };
+enum {
+  n_commands = sizeof commands / sizeof *commands
+};
 
 static void overview(void) {
   puts("cctax: what confidential computing costs in AI training and serving\n\nusage: cctax COMMAND [FLAGS]\n");
@@ -29,7 +31,8 @@ static void command_help(const struct cct_cli_command *command, int is_full) {
          command->summary);
   cct_options_help(stdout, command->bit, is_full);
   if (is_full)
-    fputs("\nexit codes: 0 done; 1 done, something wrong was found; 2 bad input; 3 ended early, resumable; 77 nothing here "
+    fputs("\nexit codes: 0 done; 1 done, something wrong was found; 2 bad input; 3 ended early, resumable; 77 nothing "
+          "here "
           "can do it\n",
           stdout);
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/document.h"
 #include "cli/launch.h"
 #include "cli/run_folder.h"
 #include "json/json.h"
@@ -233,7 +234,6 @@ static void tally_blocks(const struct run *run, struct tally *tally) {
 
 static enum cct_status print_result(const struct run *run, const struct tally *tally, enum cct_status status) {
   const struct cct_agenda *agenda = run->agenda;
-  struct cct_text text = {0};
   if (!is_given(run, CCT_OPT_JSON)) {
     if (!run->is_quiet)
       printf("%s: %d blocks, %d unfinished; cells: %d done, %d failed, %d refused%s\n", run->flags->v[CCT_OPT_OUTPUT].s,
@@ -241,10 +241,7 @@ static enum cct_status print_result(const struct run *run, const struct tally *t
              strcmp(agenda->backend, "sim") ? "" : " (sim: the figures are predicted)");
     return CCT_OK;
   }
-  struct cct_json *document = cct_json_new_object();
-  cct_json_set_i64(document, "schema", 1);
-  cct_json_set_string(document, "tool", CCT_VERSION);
-  cct_json_set_string(document, "command", "run");
+  struct cct_json *document = cct_document_new("run");
   cct_json_set_string(document, "run", run->flags->v[CCT_OPT_OUTPUT].s);
   cct_json_set_string(document, "agenda", agenda->digest);
   cct_json_set_string(document, "backend", agenda->backend);
@@ -254,12 +251,7 @@ static enum cct_status print_result(const struct run *run, const struct tally *t
   cct_json_set_i64(document, "failed", tally->failed);
   cct_json_set_i64(document, "refused", tally->refused);
   cct_json_set_string(document, "ended", cct_status_text(status));
-  enum cct_status printed = cct_json_print(document, &text);
-  if (!printed)
-    puts(text.s);
-  cct_text_free(&text);
-  cct_json_free(document);
-  return printed;
+  return cct_document_print(document);
 }
 
 static void announce(const struct run *run) {
