@@ -18,8 +18,8 @@
 #include "workloads/steps/workload.h"
 
 /* A burst of a program that is no step of a model lasts at least this long: 1000 times the clock's own cost. */
-#define BURST_NS    200000
-#define SAMPLES_TAG 77
+#define BURST_NS 200000
+#define IDLE_TAG 78
 
 struct block {
   const struct cct_world *world;
@@ -32,6 +32,7 @@ struct block {
   struct cct_profile *machine, *emulated; /* NULL: none */
   struct cct_backend *backend;            /* open on `members` */
   struct cct_world *members;              /* the processes that take part in the present cell */
+  struct cct_world *meeting;              /* the same ones where they agree, apart from what the backend does */
   int n_members;
   int64_t scale;             /* that the backend was opened with */
   struct cct_record *record; /* process 0's */
@@ -39,11 +40,28 @@ struct block {
   char choice[100]; /* of the present cell: what the collective library chose */
 };
 
+/* How long a rank that failed alone waits for the others before it ends the block. Ranks of one program reach the end
+ * of a step close together; opening and loading may take one of them longer. */
+#define STEP_PATIENCE_S 5
+#define LOAD_PATIENCE_S 30
+
+static int64_t patience_ns(const struct block *block, int64_t seconds) {
+  int64_t patience = seconds * 1000000000, half = block->agenda->deadline_s * 500000000;
+  return patience < half ? patience : half; /* before the watchdogs, which do not know why */
+}
+
 /* Every process leaves with the worst status of all. */
-static enum cct_status agree(const struct cct_world *world, enum cct_status status) {
-  int64_t worst = status;
-  enum cct_status told = world->ops->allreduce_i64(world, &worst, 1, CCT_REDUCE_MAX);
-  return told ? told : (enum cct_status)worst;
+static enum cct_status agree(const struct block *block, enum cct_status status) {
+  char where[64];
+  snprintf(where, sizeof where, "block %d", block->at.block);
+  return cct_world_agree(block->world, status, where, patience_ns(block, LOAD_PATIENCE_S));
+}
+
+/* The same among those who perform the present cell. */
+static enum cct_status agree_on_cell(const struct block *block, int cell, enum cct_status status, int64_t seconds) {
+  char where[64];
+  snprintf(where, sizeof where, "block %d, cell %d", block->at.block, cell);
+  return cct_world_agree(block->meeting, status, where, patience_ns(block, seconds));
 }
 
 /* ---- backend ---- */
@@ -52,9 +70,9 @@ static void close_backend(struct block *block) {
   if (block->backend)
     block->ops->close(block->backend);
   block->backend = NULL;
-  if (block->members)
-    block->world->ops->release(block->members);
-  block->members = NULL;
+  block->world->ops->release(block->meeting);
+  block->world->ops->release(block->members);
+  block->members = block->meeting = NULL;
   block->n_members = 0;
 }
 
@@ -83,6 +101,8 @@ static enum cct_status open_backend(struct block *block, int cell) {
   close_backend(block);
   int is_member = block->world->rank < wanted;
   enum cct_status status = block->world->ops->split(block->world, !is_member, block->world->rank, &block->members);
+  if (!status)
+    status = block->world->ops->split(block->members, 0, block->members->rank, &block->meeting);
   if (status)
     return status;
   block->n_members = wanted;
@@ -104,82 +124,54 @@ static enum cct_status open_backend(struct block *block, int cell) {
 
 /* ---- one cell ---- */
 
-struct progress {
-  int cell, rank;
+/* Processes that have no rank of a cell hear from process 0 that it goes on, so that their own deadline holds. */
+enum {
+  CELL_GOES_ON,
+  CELL_IS_OVER
 };
 
-/* Process 0 also tells whoever launched the block, at most once a second. */
+static void tell_idle(const struct block *block, char what) {
+  for (int p = block->n_members; p < block->world->size; p++)
+    (void)block->world->ops->send(block->world, &what, 1, p, IDLE_TAG); /* one that is gone ends the block elsewhere */
+}
+
+static enum cct_status wait_idle(const struct block *block, int cell) {
+  char what = CELL_GOES_ON;
+  enum cct_status status = CCT_OK;
+  while (!status && what == CELL_GOES_ON) {
+    cct_watchdog_feed("cell %d, which has no rank here", cell);
+    status = block->world->ops->recv(block->world, &what, 1, 0, IDLE_TAG);
+  }
+  return status;
+}
+
+struct progress {
+  const struct block *block;
+  int cell;
+};
+
+/* Process 0 also tells whoever launched the block, at most twice a second, and the idle ones. */
 static void feed(void *context, const char *phase, int64_t index) {
   static int64_t told_ns;
   const struct progress *progress = context;
   cct_watchdog_feed("cell %d, %s %lld", progress->cell, phase, (long long)index);
   int64_t now = cct_clock_ns();
-  if (progress->rank || now - told_ns < 1000000000)
+  if (progress->block->world->rank || now - told_ns < 500000000)
     return;
   told_ns = now;
   printf("alive\n");
   fflush(stdout);
-}
-
-/* This process's bursts as rows, by rank, then by sample: the same rows however many processes share the ranks. */
-static struct cct_sample *rows_of(const struct cct_measured *measured, int64_t operations) {
-  struct cct_sample *rows = calloc((size_t)measured->count * (size_t)measured->samples + 1, sizeof *rows);
-  for (int r = 0; rows && r < measured->count; r++)
-    for (int64_t s = 0; s < measured->samples; s++)
-      rows[r * measured->samples + s] = (struct cct_sample){
-          .rank = measured->first + r,
-          .index = (int32_t)s,
-          .n = (int32_t)(measured->n * operations),
-          .start_ns = measured->start_ns[s],
-          .value = (double)measured->burst_ns[s * measured->count + r] / (double)(measured->n * operations) / 1e3,
-      };
-  return rows;
-}
-
-/* Process 0 appends its own rows and then everyone's, in rank order. It receives all of them also when the disk is
- * full, so that no sender waits for ever. */
-static enum cct_status collect(struct block *block, int cell, const struct cct_measured *measured, int64_t operations) {
-  const struct cct_world *world = block->members;
-  struct cct_sample *rows = rows_of(measured, operations);
-  int64_t n = rows ? (int64_t)measured->count * measured->samples : -1;
-  enum cct_status status = rows ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
-  if (world->rank) {
-    enum cct_status sent = world->ops->send(world, &n, sizeof n, 0, SAMPLES_TAG);
-    if (!sent && n > 0)
-      sent = world->ops->send(world, rows, (size_t)n * sizeof *rows, 0, SAMPLES_TAG);
-    free(rows);
-    return status ? status : sent;
-  }
-  if (!status)
-    status = cct_record_append(block->record, cell, 0, rows, (int)n);
-  free(rows);
-  for (int p = 1; p < world->size; p++) {
-    enum cct_status got = world->ops->recv(world, &n, sizeof n, p, SAMPLES_TAG);
-    if (got)
-      return got;
-    if (n <= 0)
-      continue;
-    rows = malloc((size_t)n * sizeof *rows);
-    if (!rows)
-      return cct_fail(CCT_NOMEM, "out of memory");
-    got = world->ops->recv(world, rows, (size_t)n * sizeof *rows, p, SAMPLES_TAG);
-    if (!got && !status)
-      status = cct_record_append(block->record, cell, 0, rows, (int)n);
-    free(rows);
-    if (got)
-      return got;
-  }
-  return status;
+  tell_idle(progress->block, CELL_GOES_ON);
 }
 
 /* Adds the wrong elements of all ranks; the first that anyone found is in `wrong->first`, on every process. */
 static enum cct_status verify(struct block *block, struct cct_executor *executor, int cell, int64_t check,
                               struct cct_wrong *wrong) {
-  const struct cct_world *world = block->members;
+  const struct cct_world *world = block->meeting;
   struct cct_wrong found = {0};
   cct_watchdog_feed("cell %d, verify %lld", cell, (long long)check);
   enum cct_status status = block->ops->verify(executor, &found);
-  status = agree(world, status == CCT_UNSUPPORTED ? CCT_OK : status);
+  status = agree_on_cell(block, cell, status == CCT_UNSUPPORTED ? CCT_OK : status, STEP_PATIENCE_S);
   int64_t sums[2] = {found.elements, found.wrong}, first = found.wrong ? world->rank : INT_MAX;
   if (!status)
     status = world->ops->allreduce_i64(world, sums, 2, CCT_REDUCE_SUM);
@@ -195,11 +187,12 @@ static enum cct_status verify(struct block *block, struct cct_executor *executor
 }
 
 /* What the library chose, as process 0 heard it, for the cell's state. */
-static enum cct_status ask_choice(struct block *block, struct cct_executor *executor) {
+static enum cct_status ask_choice(struct block *block, int cell, struct cct_executor *executor) {
   block->choice[0] = '\0';
   if (!block->ops->choice)
     return CCT_OK;
-  return agree(block->members, block->ops->choice(executor, block->choice, sizeof block->choice));
+  enum cct_status status = block->ops->choice(executor, block->choice, sizeof block->choice);
+  return agree_on_cell(block, cell, status, STEP_PATIENCE_S);
 }
 
 static enum cct_status perform_job(struct block *block, int cell, const struct cct_job *job,
@@ -208,7 +201,9 @@ static enum cct_status perform_job(struct block *block, int cell, const struct c
   struct cct_measured measured = {0};
   struct cct_wrong wrong = {0};
   int64_t operations = step->operations ? step->operations : 1;
-  struct progress progress = {cell, block->world->rank};
+  struct progress progress = {block, cell};
+  char name[64];
+  snprintf(name, sizeof name, "block %d, cell %d", block->at.block, cell);
   const struct cct_measure_options options = {
       .warmup = block->agenda->warmup,
       .samples = block->agenda->samples,
@@ -216,18 +211,20 @@ static enum cct_status perform_job(struct block *block, int cell, const struct c
       .burst_ns = BURST_NS,
       .progress = feed,
       .context = &progress,
+      .name = name,
+      .patience_ns = patience_ns(block, STEP_PATIENCE_S),
   };
   cct_watchdog_feed("cell %d, load", cell);
-  enum cct_status status = agree(block->members, block->ops->load(block->backend, job, &executor));
+  enum cct_status status =
+      agree_on_cell(block, cell, block->ops->load(block->backend, job, &executor), LOAD_PATIENCE_S);
   for (int64_t c = 0; !status && c < step->checks && !wrong.wrong; c++)
     status = verify(block, executor, cell, c, &wrong);
   if (!status && step->repetitions)
-    status = ask_choice(block, executor);
+    status = ask_choice(block, cell, executor);
   if (!status)
-    status = cct_measure(block->members, block->ops, executor, step->bindings, &options, &measured);
-  status = agree(block->members, status);
+    status = cct_measure(block->meeting, block->ops, executor, step->bindings, &options, &measured);
   if (!status)
-    status = collect(block, cell, &measured, operations);
+    status = cct_block_collect(block->members, block->record, cell, &measured, operations);
   cct_measured_free(&measured);
   block->ops->unload(executor);
   if (!status && wrong.wrong)
@@ -240,6 +237,7 @@ static enum cct_status perform_job(struct block *block, int cell, const struct c
  * arm can have it. */
 static enum cct_status perform_experiment(struct block *block, int cell, const struct cct_experiment_call *call) {
   const struct cct_experiment *experiment = call->experiment;
+  struct progress progress = {block, cell};
   int n_outputs = cct_experiment_outputs(experiment), n;
   enum cct_status status = CCT_OK;
   if (block->emulated)
@@ -249,9 +247,10 @@ static enum cct_status perform_experiment(struct block *block, int cell, const s
   for (int64_t s = 0; !status && s < block->agenda->samples; s++) {
     double values[CCT_MOST_OUTPUTS];
     int64_t start_ns = cct_clock_ns();
-    cct_watchdog_feed("cell %d, experiment %lld", cell, (long long)s);
-    status = agree(block->members, block->ops->experiment(block->backend, experiment->name, call->parameters,
-                                                          experiment->n_parameters, values, n_outputs, &n));
+    feed(&progress, "experiment", s);
+    status = block->ops->experiment(block->backend, experiment->name, call->parameters, experiment->n_parameters,
+                                    values, n_outputs, &n);
+    status = agree_on_cell(block, cell, status, STEP_PATIENCE_S);
     if (!status && n != n_outputs)
       status = cct_fail(CCT_UNSUPPORTED, "experiment '%s': gave %d values, not %d", experiment->name, n, n_outputs);
     for (int i = 0; !status && i < n && block->world->rank == 0; i++) {
@@ -259,7 +258,7 @@ static enum cct_status perform_experiment(struct block *block, int cell, const s
       status = cct_record_append(block->record, cell, i, &sample, 1);
     }
   }
-  return agree(block->members, status);
+  return agree_on_cell(block, cell, status, STEP_PATIENCE_S);
 }
 
 /* The program that the agenda was made with, or none: a changed model file would change the cell under its name. */
@@ -295,7 +294,7 @@ static enum cct_status perform_members(struct block *block, int cell) {
     status = cct_step_build(&options, &step);
   if (!status && block->emulated)
     status = cct_emulate(step.job, block->emulated, CCT_ALL_BOUNDARIES, &emulated);
-  status = agree(block->members, status);
+  status = agree_on_cell(block, cell, status, STEP_PATIENCE_S);
   if (!status && step.experiment.experiment)
     status = perform_experiment(block, cell, &step.experiment);
   else if (!status)
@@ -322,10 +321,15 @@ static enum cct_status perform_cell(struct block *block, int cell) {
   block->choice[0] = '\0';
   cct_watchdog_feed("cell %d, start", cell);
   cct_log_mute(1);
-  enum cct_status status = agree(block->world, open_backend(block, cell));
-  if (!status && block->world->rank < block->n_members)
+  enum cct_status status = agree(block, open_backend(block, cell));
+  if (!status && block->world->rank >= block->n_members) {
+    status = wait_idle(block, cell);
+  } else if (!status) {
     status = perform_members(block, cell);
-  enum cct_status worst = agree(block->world, status);
+    if (block->world->rank == 0)
+      tell_idle(block, CELL_IS_OVER);
+  }
+  enum cct_status worst = agree(block, status);
   enum cct_status told = worst ? gather_reason(block->world, status, reason) : CCT_OK;
   cct_log_mute(0);
   if (told)
@@ -339,7 +343,7 @@ static enum cct_status perform_cell(struct block *block, int cell) {
     return worst;
   status =
       block->world->rank ? CCT_OK : cct_record_set_state(block->record, cell, state, worst ? reason : block->choice);
-  return agree(block->world, status);
+  return agree(block, status);
 }
 
 /* ---- the block ---- */
@@ -351,62 +355,6 @@ static enum cct_status load_profiles(struct block *block) {
   if (!status && !strncmp(block->condition, "emulated:", 9))
     status = cct_profile_load(block->condition + 9, &block->emulated);
   return status;
-}
-
-/* Arms of net: NCCL's own Socket, this product's plugin in one of its modes (docs/net.md), or the name of another
- * plugin. */
-static void set_net(const char *arm) {
-  char path[4200];
-  ssize_t length = readlink("/proc/self/exe", path, 4096);
-  path[length > 0 ? length : 0] = '\0';
-  for (int up = 0; up < 2 && strrchr(path, '/'); up++)
-    *strrchr(path, '/') = '\0';
-  strcat(path, "/lib/libnccl-net-cctax.so");
-  int is_ours = !strcmp(arm, "plain") || !strcmp(arm, "tls"), is_socket = !strcmp(arm, "socket");
-  setenv("NCCL_NET_PLUGIN", is_socket ? "none" : !is_ours ? arm : access(path, R_OK) == 0 ? path : "cctax", 1);
-  if (is_socket || is_ours)
-    setenv("NCCL_NET", is_socket ? "Socket" : "cctax",
-           1); /* without it NCCL goes on in plaintext where the plugin is not found */
-  if (is_ours)
-    setenv("CCTAX_NET_MODE", arm, 1);
-}
-
-/* Arms of choice, ALGORITHM/PROTOCOL/CHANNELS; "default" leaves one to NCCL. */
-static void set_choice(const char *arm) {
-  static const char *const names[3][2] = {
-      {"NCCL_ALGO", NULL}, {"NCCL_PROTO", NULL}, {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"}};
-  char text[96], *rest = text;
-  snprintf(text, sizeof text, "%s", arm);
-  for (int i = 0; i < 3; i++) {
-    const char *word = strsep(&rest, "/");
-    for (int k = 0; k < 2 && word && *word && strcmp(word, "default"); k++)
-      if (names[i][k])
-        setenv(names[i][k], word, 1);
-  }
-}
-
-/* NCCL reads its environment when it is first used, which is after this. */
-static void set_environment(const struct block *block) {
-  const struct cct_profile *profile = block->emulated ? block->emulated : block->machine;
-  struct cct_environment environment = {0};
-  int is_built = block->emulated || !strcmp(block->condition, "stripped");
-  const char *factor = block->agenda->factor, *arm = block->agenda->arms[block->at.arm];
-  if (is_built && profile && strcmp(block->agenda->backend, "sim"))
-    cct_capability_environment(profile, 0, &environment);
-  for (int i = 0; i < environment.n; i++)
-    putenv((char *)(uintptr_t)environment.pairs[i]);
-  if (block->agenda->cells[0].v[CCT_OPT_ITERS].has_value)
-    setenv("NCCL_GRAPH_REGISTER", "1", 0); /* NCCL's default, which the backend changes for steps */
-  if (!strcmp(factor, "tuner"))
-    setenv("NCCL_TUNER_PLUGIN", arm, 1);
-  else if (!strcmp(factor, "net"))
-    set_net(arm);
-  else if (!strcmp(factor, "choice"))
-    set_choice(arm);
-  else if (!strcmp(factor, "registration")) {
-    setenv("NCCL_LOCAL_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
-    setenv("NCCL_GRAPH_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
-  }
 }
 
 static enum cct_status check_condition(const struct block *block) {
@@ -453,27 +401,27 @@ static enum cct_status finish_record(struct block *block) {
 static enum cct_status perform_block(struct block *block) {
   struct cct_fact_list facts = {.n = 0};
   struct cct_block_binding binding = {0};
-  enum cct_status status = agree(block->world, check_condition(block));
+  enum cct_status status = agree(block, check_condition(block));
   if (!status)
-    status = agree(block->world, load_profiles(block));
+    status = agree(block, load_profiles(block));
   if (!status && strcmp(block->agenda->backend, "sim"))
     status = cct_block_bind(block->world, &binding);
   if (status)
     return status;
-  set_environment(block);
+  cct_block_environment(block->agenda, &block->at, block->machine, block->emulated);
   cct_watchdog_feed("open backend %s", block->ops->name);
-  status = agree(block->world, open_backend(block, 0));
+  status = agree(block, open_backend(block, 0));
   if (!status && block->world->rank < block->n_members)
     status = cct_block_facts(block->members, block->agenda, &block->at, block->ops, block->backend, &binding, &facts);
-  status = agree(block->world, status);
+  status = agree(block, status);
   cct_watchdog_feed("create %s", block->path);
   if (!status && block->world->rank == 0)
     status = cct_block_record(block->agenda, &block->at, block->path, block->emulated != NULL, &facts, &block->record);
-  status = agree(block->world, status);
+  status = agree(block, status);
   if (!status)
     status = perform_cells(block);
   cct_watchdog_feed("finish %s", block->path);
-  return status ? status : agree(block->world, finish_record(block));
+  return status ? status : agree(block, finish_record(block));
 }
 
 enum cct_status cct_block_perform(const struct cct_world *world, const char *run, const struct cct_agenda *agenda,

@@ -6,7 +6,7 @@
 #include "base/world.h"
 #include "mpi_runner/agenda.h"
 #include "record/record.h"
-#include "workloads/backends/backend.h"
+#include "workloads/backends/measure.h"
 
 /* Performs what is not done of block `block` and finishes its file. Collective. CCT_FOUND when a cell failed. A cell
  * that cannot be performed here is recorded as refused, with its reason. */
@@ -41,6 +41,21 @@ enum cct_status cct_block_facts(const struct cct_world *world, const struct cct_
                                 struct cct_fact_list *facts_out) CCT_CHECKED;
 /* The backend's drift facts now, on this process. */
 void cct_block_drift(const struct cct_backend_ops *ops, struct cct_backend *backend, struct cct_fact_list *facts_out);
+
+/* ---- block_environment.c ---- */
+
+/* What NCCL reads when it is first used, as the arm wants it: what the profile's capability takes away, and the factors
+ * tuner, net and registration. Before the backend is opened. A profile may be NULL. */
+void cct_block_environment(const struct cct_agenda *agenda, const struct cct_block_at *at,
+                           const struct cct_profile *machine, const struct cct_profile *emulated);
+
+/* ---- block_samples.c ---- */
+
+/* Appends every rank's samples (us a step, or one of the `operations` that a step counts) to `record`, which only
+ * process 0 has, in rank order: the same rows however many processes share the ranks. Collective. Process 0 receives
+ * all of them also when the disk is full, so that no sender waits for ever. */
+enum cct_status cct_block_collect(const struct cct_world *world, struct cct_record *record, int cell,
+                                  const struct cct_measured *measured, int64_t operations) CCT_CHECKED;
 
 /* ---- block_record.c: on process 0 ---- */
 

@@ -93,11 +93,8 @@ static enum cct_status perform(const struct cct_world *world, const struct reque
     status = cct_watchdog_start(agenda->deadline_s);
   if (!status && world->rank == 0)
     status = lock_run(request->run, &lock);
-  int64_t worst = status;
-  enum cct_status told = world->ops->allreduce_i64(world, &worst, 1, CCT_REDUCE_MAX);
-  if (told || worst)
-    status = told ? told : (enum cct_status)worst;
-  else
+  status = cct_world_agree(world, status, "the start", 0);
+  if (!status)
     status = cct_block_perform(world, request->run, agenda, (int)request->block);
   cct_watchdog_feed("end");
   if (lock >= 0)

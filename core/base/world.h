@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How processes meet, without naming MPI: the runner implements this over MPI (world_mpi), a single process over nothing
- * (world_self). Everything is called from one thread (MPI_THREAD_FUNNELED): a host lane that needs it hands over.
- * `rank` and `size` count PROCESSES; a process of the sim backend owns several simulated ranks. */
+ * How processes meet, without naming MPI: the runner implements this over MPI (world_mpi), a single process over
+ * nothing (world_self). Everything is called from one thread (MPI_THREAD_FUNNELED): a host lane that needs it hands
+ * over. `rank` and `size` count PROCESSES; a process of the sim backend owns several simulated ranks. */
 #ifndef CCT_BASE_WORLD_H
 #define CCT_BASE_WORLD_H
 
@@ -16,10 +16,11 @@ enum cct_reduce {
   CCT_REDUCE_SUM,
 };
 
-enum cct_result_at { /* where the result of reduce_with lands */
+enum cct_result_at {  /* where the result of reduce_with lands */
   CCT_RESULT_ALL,     /* on every process: `buf` holds it afterwards */
   CCT_RESULT_ROOT,    /* on process 0 */
-  CCT_RESULT_SCATTER, /* process r keeps elements [r*count/size, (r+1)*count/size) at the start of `buf`; size divides count */
+  CCT_RESULT_SCATTER, /* process r keeps elements [r*count/size, (r+1)*count/size) at the start of `buf`; size divides
+                         count */
 };
 
 /* Adds `count` elements of `in` into `inout`; associative and commutative up to rounding. */
@@ -46,7 +47,8 @@ struct cct_world_ops {
   enum cct_status (*allreduce_f64)(const struct cct_world *w, double *values, size_t n, enum cct_reduce how);
   enum cct_status (*reduce_with)(const struct cct_world *w, void *buf, size_t count, size_t element_bytes,
                                  cct_combine_fn *combine, enum cct_result_at where);
-  /* Blocking point to point; and the started forms, which `test` completes (*done_out = 1 once, then the request is gone). */
+  /* Blocking point to point; and the started forms, which `test` completes (*done_out = 1 once, then the request is
+   * gone). */
   enum cct_status (*send)(const struct cct_world *w, const void *buf, size_t bytes, int to, int tag);
   enum cct_status (*recv)(const struct cct_world *w, void *buf, size_t bytes, int from, int tag);
   enum cct_status (*isend)(const struct cct_world *w, const void *buf, size_t bytes, int to, int tag,
@@ -69,6 +71,13 @@ struct cct_world {
   const struct cct_world_ops *ops;
   void *state; /* the implementation's */
 };
+
+/* Every process leaves with the worst status of all. Collective, over a world that nothing else uses meanwhile. A
+ * process that brings a failure waits at most `patience_ns` (0: as long as it takes): the others may be waiting for it
+ * inside an operation that it has left. It then says what failed, and `where`, in one line and ends every process,
+ * exit 3. */
+enum cct_status cct_world_agree(const struct cct_world *world, enum cct_status status, const char *where,
+                                int64_t patience_ns) CCT_CHECKED;
 
 /* The world of one process; never released. */
 const struct cct_world *cct_world_self(void);

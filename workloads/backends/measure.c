@@ -17,11 +17,10 @@ struct loop {
   int count;
 };
 
-/* A process that fails alone would leave the others waiting in the next barrier, so all hear of it. */
-static enum cct_status agree(const struct cct_world *world, enum cct_status status) {
-  int64_t worst = status;
-  enum cct_status told = world->ops->allreduce_i64(world, &worst, 1, CCT_REDUCE_MAX);
-  return told ? told : (enum cct_status)worst;
+/* A process that fails alone would leave the others waiting in the next barrier, so all hear of it, between bursts. */
+static enum cct_status agree(const struct loop *loop, enum cct_status status) {
+  const char *name = loop->options->name;
+  return cct_world_agree(loop->world, status, name ? name : "a step", loop->options->patience_ns);
 }
 
 static enum cct_status burst(const struct loop *loop, const char *phase, int64_t index, int n, int64_t *start_ns,
@@ -33,7 +32,7 @@ static enum cct_status burst(const struct loop *loop, const char *phase, int64_t
   if (!status)
     status = loop->ops->step(loop->executor, loop->bindings, n, &burst);
   *start_ns = burst.start_ns;
-  return status;
+  return agree(loop, status);
 }
 
 /* The fastest of a few single repetitions on the slowest rank. */
@@ -79,8 +78,8 @@ enum cct_status cct_measure(const struct cct_world *world, const struct cct_back
   measured.burst_ns = calloc(rows * (size_t)(measured.count ? measured.count : 1), sizeof *measured.burst_ns);
   enum cct_status status =
       measured.start_ns && measured.burst_ns ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory: %zu samples", rows);
-  status = agree(world, status);
   const struct loop loop = {world, ops, executor, bindings ? bindings + measured.first : NULL, options, measured.count};
+  status = agree(&loop, status);
   if (!status)
     status = run_loop(&loop, &measured);
   if (status) {

@@ -17,6 +17,8 @@ struct cct_measure_options {
   /* Told before each burst, so that whoever watches knows that it goes on and what it was doing; may be NULL. */
   void (*progress)(void *context, const char *phase, int64_t index);
   void *context;
+  const char *name;    /* of what is measured, where a rank fails alone; NULL: "a step" */
+  int64_t patience_ns; /* that such a rank waits for the others before it ends them all; 0: as long as it takes */
 };
 
 struct cct_measured {
@@ -27,7 +29,8 @@ struct cct_measured {
   int64_t *burst_ns; /* [samples * count]: the whole burst of each owned rank, not divided */
 };
 
-/* Collective over `world`, the one the backend was opened with. `bindings` has one a rank of the job, or NULL. */
+/* Collective over `world`: the processes the backend was opened with, in a world of their own, so that one that left a
+ * step by a failure meets nobody's messages. `bindings` has one a rank of the job, or NULL. */
 enum cct_status cct_measure(const struct cct_world *world, const struct cct_backend_ops *ops,
                             struct cct_executor *executor, const struct cct_binding *bindings,
                             const struct cct_measure_options *options, struct cct_measured *measured_out) CCT_CHECKED;

@@ -4,7 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "fakes/world_threads.h"
 #include "workloads/backends/measure.h"
 
 /* A backend of two ranks whose step lasts a known time, and which counts what it is asked for. */
@@ -89,11 +93,77 @@ static void a_failure_is_passed_on(void **state) {
   fake.fails_at = 0;
 }
 
+/* ---- one rank of three fails alone ---- */
+
+static struct { _Atomic int calls, n_told[2], waits; } alone;
+
+static enum cct_status lonely_step(struct cct_executor *executor, const struct cct_binding *bindings, int n,
+                                   struct cct_burst *burst) {
+  const struct cct_world *world = (const struct cct_world *)executor;
+  (void)bindings;
+  (void)n;
+  burst->rank_ns[0] = burst->rank_ns[1] = 1000;
+  if (alone.calls++ < 6) /* three ranks, two steps */
+    return CCT_OK;
+  if (world->rank == 1)
+    return CCT_FOUND;
+  while (alone.waits)
+    usleep(1000);
+  return CCT_OK;
+}
+
+static const struct cct_backend_ops lonely_ops = {.owned = fake_owned, .step = lonely_step};
+
+static void measure_alone(const struct cct_world *world, void *argument) {
+  (void)argument;
+  struct cct_measured measured;
+  const struct cct_measure_options options = {.samples = 7, .name = "cell 5", .patience_ns = 300000000};
+  enum cct_status status =
+      cct_measure(world, &lonely_ops, (struct cct_executor *)(uintptr_t)world, NULL, &options, &measured);
+  if (!status)
+    cct_measured_free(&measured);
+  alone.n_told[status == CCT_FOUND]++;
+}
+
+static void all_ranks_hear_of_one_that_fails(void **state) {
+  (void)state;
+  alone.calls = alone.waits = alone.n_told[0] = alone.n_told[1] = 0;
+  assert_int_equal(cct_world_threads(3, measure_alone, NULL), 0);
+  assert_int_equal(alone.n_told[1], 3);
+  assert_int_equal(alone.calls, 9);
+}
+
+static void one_that_fails_ends_those_that_wait_for_it(void **state) {
+  (void)state;
+  int result, status, ends[2];
+  char said[512] = "";
+  assert_int_equal(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    dup2(ends[1], STDERR_FILENO);
+    alone.calls = 0;
+    alone.waits = 1;
+    cct_world_threads(3, measure_alone, NULL);
+    _exit(0);
+  }
+  close(ends[1]);
+  assert_int_equal(waitpid(child, &result, 0), child);
+  assert_true(WIFEXITED(result));
+  status = WEXITSTATUS(result);
+  assert_true(read(ends[0], said, sizeof said - 1) > 0);
+  close(ends[0]);
+  assert_int_equal(status, 3);
+  assert_non_null(strstr(said, "cell 5: failed here while other ranks still wait for this one"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_step_is_timed_one_by_one),
       cmocka_unit_test(short_steps_are_repeated_until_a_burst_is_long),
       cmocka_unit_test(a_failure_is_passed_on),
+      cmocka_unit_test(all_ranks_hear_of_one_that_fails),
+      cmocka_unit_test(one_that_fails_ends_those_that_wait_for_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
