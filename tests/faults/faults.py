@@ -4,7 +4,7 @@
 bit for bit, and after --resume equal the same run undisturbed.
 
 faults.py CCTAX [--long] [--kills N] [--blocks N] [--seed X] [--only NAME,..]
-The short form takes under a minute; --long is 500 kills and 10 000 blocks."""
+The short form is 51 kills of small runs and takes about a minute; --long is 500 kills and 10 000 blocks."""
 import argparse
 import json
 import os
@@ -33,6 +33,8 @@ SUITE = {
     "defaults": {"model": "qwen3-0.6b", "workload": "decode", "np": 2, "layout": "dp=2", "layers": 2},
     "cells": [{"batch": [1, 2, 4]}, {"graph": "none"}],
 }
+
+KILLED = dict(SUITE, rounds=1, samples=4, cells=[{"batch": [1, 2, 4]}])  # many sessions: two short blocks
 
 
 def fail(text):
@@ -89,15 +91,16 @@ class Campaign:
     def __init__(self, arguments, folder):
         self.cctax, self.folder, self.arguments = os.path.abspath(arguments.cctax), folder, arguments
         self.random = random.Random(arguments.seed)
-        self.suite = os.path.join(folder, "suite.json")
-        json.dump(SUITE, open(self.suite, "w"))
-        self.reference = None
+        self.suite, self.killed = (os.path.join(folder, name) for name in ("suite.json", "killed.json"))
+        for path, suite in ((self.suite, SUITE), (self.killed, KILLED)):
+            json.dump(suite, open(path, "w"))
+        self.references, self.session_s = {}, {}
         self.notes = []
 
-    def start(self, run, *words, **more):
+    def start(self, run, *words, backend="sim", **more):
         usual = [] if "--procs" in words else ["--procs", "2", "--deadline", str(DEADLINE_S)]
-        return subprocess.Popen([self.cctax, "run", "-q", "-o", run, "--backend", "sim", *usual, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                start_new_session=True, **more)
+        return subprocess.Popen([self.cctax, "run", "-q", "-o", run, "--backend", backend, *usual, *words],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
 
     def finish(self, front, run, limit=DEADLINE_S + 10):
         """Waits for the front end and for everything it started."""
@@ -112,19 +115,20 @@ class Campaign:
             time.sleep(0.02)
         return front.returncode, said
 
-    def undisturbed(self):
-        if self.reference is None:
-            run = os.path.join(self.folder, "undisturbed")
+    def undisturbed(self, suite=None):
+        suite = suite or self.suite
+        if suite not in self.references:
+            run = suite + "-undisturbed"
             begin = time.monotonic()
-            code, said = self.finish(self.start(run, self.suite), run, 120)
+            code, said = self.finish(self.start(run, suite), run, 120)
             if code:
                 fail(f"the undisturbed run ended with {code}: {said}")
-            self.session_s = time.monotonic() - begin
-            self.reference = values(run)
-        return self.reference
+            self.session_s[suite] = time.monotonic() - begin
+            self.references[suite] = values(run)
+        return self.references[suite]
 
-    def expect_equal(self, run):
-        if values(run) != self.undisturbed():
+    def expect_equal(self, run, suite=None):
+        if values(run) != self.undisturbed(suite):
             fail(f"{run} differs from the undisturbed run")
 
     def resume(self, run):
@@ -143,16 +147,28 @@ class Campaign:
                 fail(f"{run}: block {place[0]}, cell {place[1]} was finished and is {'lost' if place not in now else 'altered'}")
         return now
 
-    def disturbed(self, disturb, allowed):
+    def wait_for_instant(self, front, run, suite):
+        """At random within a session; every other time within its cells, which are short beside the start of a block."""
+        if self.random.random() < 0.5:
+            time.sleep(self.random.uniform(0.0, self.session_s[suite] * 0.6))
+            return
+        limit = time.monotonic() + self.session_s[suite]
+        while front.poll() is None and time.monotonic() < limit:
+            if os.path.isdir(run) and any(name.endswith(".partial") for name in os.listdir(run)):
+                break
+            time.sleep(0.002)
+        time.sleep(self.random.uniform(0.0, 0.05))
+
+    def disturbed(self, disturb, allowed, suite):
         """Runs and resumes, each session disturbed once, until it ends by itself; then compares. Yields the sessions' number."""
         run = tempfile.mkdtemp(dir=self.folder)
         os.rmdir(run)
         before, sessions = {}, 0
-        self.undisturbed()
+        self.undisturbed(suite)
         while True:
             began = os.path.exists(os.path.join(run, "run.json"))
-            front = self.start(run, *(["--resume"] if began else [self.suite]))
-            time.sleep(self.random.uniform(0.0, self.session_s * 0.6))
+            front = self.start(run, *(["--resume"] if began else [suite]))
+            self.wait_for_instant(front, run, suite)
             disturb(front, run)
             code, said = self.finish(front, run)
             if code not in allowed + (0,):
@@ -163,21 +179,20 @@ class Campaign:
             yield sessions
             if code == 0:
                 break
-        self.expect_equal(run)
+        self.expect_equal(run, suite)
         shutil.rmtree(run)
 
     # ---- the faults ----
 
     def kill(self, front, run, who):
-        if who == "front":
-            os.kill(front.pid, signal.SIGKILL)
-            return
-        named = [pid for pid, name in processes(run).items() if name.startswith("mpirun" if who == "mpirun" else "cctax-rank")]
-        if named:
-            try:
-                os.kill(self.random.choice(named), signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        """Whether there was one."""
+        starts = {"front": "cctax", "mpirun": "mpirun", "rank": "cctax-rank"}[who]
+        named = [front.pid] if who == "front" else [pid for pid, name in processes(run).items() if name.startswith(starts)]
+        try:
+            os.kill(self.random.choice(named), signal.SIGKILL)
+        except (IndexError, ProcessLookupError):
+            return 0
+        return 1
 
     def kills(self):
         """kill -9 of a rank, of mpirun, of the front end."""
@@ -186,11 +201,10 @@ class Campaign:
 
         def disturb(front, run):
             who = min(done, key=done.get)
-            done[who] += 1
-            self.kill(front, run, who)
+            done[who] += self.kill(front, run, who)
 
         while sum(done.values()) < wanted:
-            for _ in self.disturbed(disturb, (3, -9)):
+            for _ in self.disturbed(disturb, (3, -9), self.killed):
                 if sum(done.values()) >= wanted:
                     def disturb(front, run):  # the last run ends in peace
                         pass
@@ -303,6 +317,16 @@ class Campaign:
             fail(f"clock steps: ended with {code}: {said}")
         self.expect_equal(run)
 
+    def idle(self):
+        """A cell that lasts longer than the deadline and has no rank on one of the processes, which must not give up."""
+        run, suite = os.path.join(self.folder, "idle"), os.path.join(self.folder, "idle.json")
+        json.dump(dict(SUITE, rounds=1, samples=800, arms={"factor": "condition", "values": ["off"]},
+                       defaults={"workload": "probe", "probe": "hostwork"},
+                       cells=[{"np": 1, "calls": 4}, {"np": 2}]), open(suite, "w"))
+        code, said = self.finish(self.start(run, suite, backend="host"), run, 120)
+        if code:
+            fail(f"idle process: ended with {code}: {said}")
+
     def two(self):
         """A second run in the same folder is refused, and the first does not notice."""
         run = os.path.join(self.folder, "two")
@@ -390,12 +414,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
-    arguments.kills = arguments.kills or (500 if arguments.long else 8)
+    arguments.kills = arguments.kills or (500 if arguments.long else 51)
     arguments.blocks = arguments.blocks or (10000 if arguments.long else 8)
     os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1")
     with tempfile.TemporaryDirectory(prefix="cctax-faults-") as folder:
         campaign = Campaign(arguments, folder)
-        for name in ("kills", "signals", "stopped", "full", "read_only", "vanished", "clock", "two", "foreign", "disagree",
+        for name in ("kills", "signals", "stopped", "full", "read_only", "vanished", "clock", "idle", "two", "foreign", "disagree",
                      "growth"):
             if arguments.only and name not in arguments.only.split(","):
                 continue
