@@ -94,12 +94,16 @@ int64_t cct_coll_bytes(int kind, int64_t size, enum cct_type type, int ranks) {
   return has_shares ? (count / ranks & ~(16 / element - 1)) * ranks * element : count * element;
 }
 
+static int has_matrix(const struct cct_options *options) {
+  const struct cct_value *skew = &options->v[CCT_OPT_SKEW];
+  return skew->is_set && strcmp(skew->s, "uniform") && strncmp(skew->s, "zipf:", 5);
+}
+
 /* A matrix file fits one size: what its first row sums to, where no other is asked for. */
 static enum cct_status take_matrix_size(const struct cct_options *options, int64_t *least, int64_t *most) {
   const char *skew = options->v[CCT_OPT_SKEW].s;
   struct cct_json *document = NULL;
-  if (!options->v[CCT_OPT_SKEW].is_set || !strcmp(skew, "uniform") || !strncmp(skew, "zipf:", 5) ||
-      options->v[CCT_OPT_MIN_BYTES].is_set || options->v[CCT_OPT_MAX_BYTES].is_set)
+  if (!has_matrix(options) || options->v[CCT_OPT_MIN_BYTES].is_set || options->v[CCT_OPT_MAX_BYTES].is_set)
     return CCT_OK;
   enum cct_status status = cct_json_load(skew, &document);
   const struct cct_json *row = cct_json_element(document, 0);
@@ -266,9 +270,10 @@ static enum cct_status add_collective(const struct cct_options *options, const c
                       "--datatype: '%s' is none of fp32 (float), bf16 (bfloat16), fp16 (half), fp8 (f8e4m3), "
                       "fp8_e5m2 (f8e5m2), int32 (int), int8, all",
                       types.text[t]);
+    int shares = kind == CCT_COLL_ALL_TO_ALLV && has_matrix(options) ? -1 : kind; /* a matrix has its own */
     struct cct_json *common = common_cell(options, collective, kind, (enum cct_type)type, ranks, sizes->most);
     for (int r = 0; r < (is_reducing ? reductions.n : 1); r++)
-      add_cells(common, kind, (enum cct_type)type, ranks, sizes, is_reducing ? reductions.text[r] : NULL, &places,
+      add_cells(common, shares, (enum cct_type)type, ranks, sizes, is_reducing ? reductions.text[r] : NULL, &places,
                 cells);
     cct_json_free(common);
   }

@@ -185,8 +185,10 @@ int cct_host_input(enum cct_type type, enum cct_reduction reduction, int n, int 
     return member < 6 ? 1 + (int)cct_host_hash((uint32_t)member, index, 2) : 1;
   if (reduction == CCT_REDUCTION_MIN || reduction == CCT_REDUCTION_MAX)
     return (int)cct_host_hash((uint32_t)member, index, (uint32_t)exact);
-  if (reduction == CCT_REDUCTION_AVG)
+  if (reduction == CCT_REDUCTION_AVG) { /* below 2^precision: an integer's sum must not wrap before it is divided */
+    most = (exact - 1) / n;
     return most ? (int)cct_host_hash(0, index, (uint32_t)most + 1) : 0;
+  }
   if (most)
     return (int)cct_host_hash((uint32_t)member, index, (uint32_t)most + 1);
   return (member + (int)(index % (size_t)n)) % n < exact;

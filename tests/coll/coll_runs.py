@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""coll_runs.py CCTAX: cctax coll from flags to what it prints, on the host backend and sim: values, nccl-tests' layout, arms,
+and its faults. One line a part; exit 1 if one failed."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CCTAX = os.path.realpath(sys.argv[1])
+ROOT = tempfile.mkdtemp(prefix="cctax-coll-")
+failures = 0
+
+
+def say(is_held, text, more=""):
+    global failures
+    failures += not is_held
+    print(f"{'held  ' if is_held else 'FAILED'} {text}", flush=True)
+    if not is_held:
+        print("\n".join("         " + line for line in str(more).splitlines()[:20]), flush=True)
+
+
+def command(name, flags):
+    return [CCTAX, "coll", "-o", os.path.join(ROOT, name), *flags.split()]
+
+
+def coll(name, flags, **environment):
+    return subprocess.run(command(name, flags), capture_output=True, text=True, timeout=100, check=False,
+                          env=dict(os.environ, **environment))
+
+
+def rows_of(done):
+    return json.loads(done.stdout)["results"]
+
+
+# ---- nccl-tests' layout: as its own readers take it apart ----
+
+ROW = re.compile(r"^\s+(\d+)\s+(\d+)\s+(\w+)\s+(\w+)\s+(-?\d+)" + r"\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)" * 2)
+
+
+def table(text):
+    """The rows, and what the two footers say."""
+    wrong = re.search(r"^# Out of bounds values : (\d+) (OK|FAILED)$", text, re.M)
+    average = re.search(r"^# Avg bus bandwidth    : (\S+) $", text, re.M)
+    return [ROW.match(line).groups() for line in text.splitlines() if ROW.match(line)], wrong.groups(), float(average.group(1))
+
+
+def layout():
+    done = coll("layout", "--backend sim --procs 2 -g 8 -b 1K -e 1G -f 32 -q --profile b200x8-tdx")
+    rows, wrong, average = table(done.stdout)
+    say(done.returncode == 0 and [int(r[0]) for r in rows] == [1 << s for s in (10, 15, 20, 25, 30)], "sizes, in order", done.stdout)
+    say(wrong == ("0", "OK"), "out of bounds: none", done.stdout)
+    busbw = [float(r[i]) for r in rows for i in (7, 11)]
+    say(abs(average - sum(busbw) / len(busbw)) < 0.01, "the average of all bus bandwidths", average)
+    say(all(abs(float(r[7]) - float(r[6]) * 2 * 7 / 8) < 0.02 for r in rows), "busbw = algbw x 2(n-1)/n", done.stdout)
+    say(all(abs(int(r[0]) / float(r[5]) / 1000 - float(r[6])) < 0.02 + 0.01 * float(r[6]) for r in rows), "algbw = size / time", done.stdout)
+    say(done.stdout.count("launch-bound") == 2 and "limit 782.3 GB/s" in done.stdout, "verdicts and the limit", done.stdout)
+    say("above the limit: NVLS" in done.stdout, "why a rate may exceed the link", done.stdout)
+    graph = coll("graph", "--backend sim --procs 2 -g 8 -b 1K -e 1K -G 5 -q")
+    say("launch-bound" not in graph.stdout and float(table(graph.stdout)[0][0][5]) < float(rows[0][5]), "graphs cost less, and are not launch-bound")
+    again = coll("layout", "--resume -q")
+    say(table(again.stdout)[0] == rows, "--resume prints the finished run", again.stdout)
+    document = json.loads(coll("json", "--backend sim --procs 2 -g 8 -b 1K -e 1G -f 32 -q --json").stdout)
+    say({"version", "config", "results", "out_of_bounds", "average_bus_bandwidth", "nccl_version"} <= set(document), "JSON has nccl-tests' keys")
+    say([f"{r['out_of_place']['time']:.2f}" for r in document["results"]] == [r[5] for r in rows], "JSON and table agree")
+    say(document["results"][0]["verdict"] == "launch-bound" and document["results"][0]["limit_gb_s"] > 700, "verdict and limit in JSON")
+
+
+def arms():
+    done = coll("arms", "--backend sim --procs 2 -g 8 -b 1M -e 1M --condition off,emulated:b200x8-tdx --rounds 3 --json -q")
+    rows = rows_of(done)
+    times = {row["arm"]: row["out_of_place"]["time"] for row in rows}
+    say(len(rows) == 2 and times["emulated:b200x8-tdx"] > times["off"], "an arm each, and emulation costs", done.stdout)
+    say(rows[0]["out_of_place"]["ci95_of"] == "blocks" and rows[0]["out_of_place"]["samples"] == 15, "intervals over blocks", rows)
+    done = coll("graphs", "--backend sim --procs 2 -g 4 -b 4K -e 4K --arms cudagraph=0,5 --place out --json -q")
+    say([row["verdict"] for row in rows_of(done)] == ["launch-bound", None], "eager and graph as arms", done.stdout + done.stderr)
+    shown = coll("grid", "--backend sim -b 4K -e 4K --algorithms ring,tree")
+    say(shown.returncode == 2 and "need the cuda backend" in shown.stderr and not os.path.exists(os.path.join(ROOT, "grid")), "a grid needs NCCL", shown.stderr)
+
+
+# ---- values on the host ----
+
+ALL = "all_reduce,all_gather,reduce_scatter,all_to_all,all_to_allv,broadcast,reduce,send_recv"
+
+
+def values():
+    quick = "--backend host -q --json -w 0 --samples 1 -n 2 "
+    for name, flags, count in (
+            ("every type", "-g 2 -b 960 -e 960 --collective all_reduce,reduce -d all -r 1", 28),
+            ("every collective", f"-g 3 -b 3840 -e 3840 --collective {ALL} -d half -r 2", 16),
+            ("every reduction", "-g 2 -b 960 -e 960 --collective reduce_scatter -d half,int8 --op all", 20),
+            ("groups in a graph", f"-g 2 -b 4K -e 4K --collective {ALL} -m 3 -G 2", 16),
+            ("skewed", "-g 3 -b 4K -e 64K -f 16 --collective all_to_allv --skew zipf:1.2 --place out", 2),
+            ("one rank", "-g 1 -b 8 -e 8K -f 1024 --collective all_reduce,all_gather,broadcast", 12)):
+        done = coll(name.replace(" ", "-"), quick + flags)
+        found = [(row, place, row[place]) for row in rows_of(done) for place in ("out_of_place", "in_place") if row[place]]
+        unchecked = [1 for row, place, value in found
+                     if value["nwrong"] is None and not (place == "in_place" and row["collective"] in ("all_to_all", "all_to_allv", "send_recv"))]
+        say(done.returncode == 0 and len(found) == count and not any(v["nwrong"] for _, _, v in found) and not unchecked,
+            f"{name}: {len(found)} values, none wrong", done.stderr)
+
+
+def samples():
+    """What is in the file: every rank's bursts, each divided by what it timed; the table averages ranks and takes the median."""
+    import h5py
+    done = coll("samples", "--backend host -g 2 -b 64K -e 64K -n 7 -m 3 --samples 4 --place out --json -q")
+    value = rows_of(done)[0]["out_of_place"]
+    with h5py.File(os.path.join(ROOT, "samples", "block-0000.h5"), "r") as file:
+        rows = file["cells/0000/step"][:]
+        unit = file["cells/0000/step"].attrs["unit"]
+    by_burst = sorted(sum(r["value"] for r in rows if r["index"] == i) / 2 for i in range(4))
+    by_rank = [sum(r["value"] for r in rows if r["rank"] == k) / 4 for k in (0, 1)]
+    say(len(rows) == 8 and set(rows["n"]) == {21} and unit in (b"us", "us"), "8 bursts of 21 collectives, in us", rows)
+    say(abs((by_burst[1] + by_burst[2]) / 2 - value["time"]) < 1e-6 * value["time"], "median of bursts, ranks averaged", value)
+    say(value["slowest_rank"] == by_rank.index(max(by_rank)) and abs(max(by_rank) - value["slowest"]) < 1e-6 * value["slowest"], "the slowest rank", value)
+
+
+# ---- faults ----
+
+def wrong_element():
+    done = coll("wrong", "--backend host -g 2 -b 4K -e 64K -f 16 --place out -w 0 --samples 1 -n 2 -q", CCTAX_TEST_CORRUPT="1")
+    rows, wrong, _ = table(done.stdout)
+    say(done.returncode == 1 and [r[8] for r in rows] == ["1", "1"] and wrong == ("2", "FAILED"), "a wrong element: counted, exit 1", done.stdout)
+    say("1 of 2048 elements are wrong, first entry 0" in done.stderr, "and named", done.stderr)
+    unchecked = coll("unchecked", "--backend host -g 2 -b 4K -e 4K -w 0 --samples 1 -n 2 -c 0 -q", CCTAX_TEST_CORRUPT="1")
+    say(unchecked.returncode == 0 and table(unchecked.stdout)[0][0][8] == "N/A", "-c 0 checks nothing, and says N/A", unchecked.stdout)
+
+
+def refused():
+    matrix = os.path.join(ROOT, "matrix.json")
+    with open(matrix, "w", encoding="utf-8") as file:
+        file.write("[[0, 64, 64], [64, 0, 64], [64, 63, 0]]")
+    for flags, words in ((f"--backend host -g 3 --collective all_to_allv --skew {matrix} -d int8", "rank 2 sends 127 bytes in all, not the 128"),
+                         (f"--backend host -g 2 --collective all_to_allv --skew {matrix} -d int8", "3 rows for 2 ranks"),
+                         ("-g 1 --collective send_recv --backend host", "send_recv needs two ranks"),
+                         ("--backend host --collective broadcast -g 2 -r 2", "root is no member"),
+                         ("--backend host -b 2M -e 1M", "-b 2097152 is above -e 1048576"),
+                         ("--backend host -d double", "'double' is none of")):
+        done = coll("refused", flags)
+        say(done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1 and not os.path.exists(os.path.join(ROOT, "refused")),
+            f"refused in one line: {words}", done.stderr)
+    done = subprocess.run([CCTAX, "coll", "-o", "avg"], cwd=ROOT, capture_output=True, text=True, check=False)
+    say(done.returncode == 2 and "did you mean --op avg?" in done.stderr and not os.path.exists(os.path.join(ROOT, "avg")), "-o avg", done.stderr)
+
+
+def ranks_of(run):
+    """Process ids of the ranks at work on a run."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if os.path.basename(words[0]) == "cctax-rank" and os.path.realpath(run) in words:
+            found.append(int(pid))
+    return sorted(found)
+
+
+def interrupted(name, number, seconds, words):
+    """A rank gets a signal in the midst of the second cell, which would last for minutes."""
+    flags = "--backend host -g 2 -b 64 -e 16M -f 262144 -n 50000 -w 0 --samples 1 --place out -c 0 "
+    run = os.path.join(ROOT, name)
+    with open(os.path.join(ROOT, name + ".err"), "w+", encoding="utf-8") as error:
+        process = subprocess.Popen(command(name, flags + f"-T {seconds}"), stdout=subprocess.PIPE, stderr=error, text=True)
+        start, ranks = time.monotonic(), []
+        partial = os.path.join(run, "block-0000.h5.partial")
+        while time.monotonic() - start < 40 and len(ranks) < 2:
+            time.sleep(0.1)
+            ranks = ranks_of(run) if os.path.exists(partial) else []
+        time.sleep(2)  # the first cell is done within it, the second is not
+        os.kill(ranks[1], number)
+        out = process.communicate(timeout=60)[0]
+        error.seek(0)
+        said = error.read()
+    left = ranks_of(run)
+    rows = table(out)[0]
+    say(process.returncode == 3 and not left, f"{name}: exit 3, no process left", f"exit {process.returncode}, {left}\n{said}")
+    say(re.search(words, said), f"{name}: named", said)
+    say(len(rows) == 2 and rows[0][5] != "N/A" and rows[1][5] == "N/A", f"{name}: the finished cell is kept and printed", out)
+
+
+def faults():
+    interrupted("killed", signal.SIGKILL, 60, r"killed or crashed|lost")
+    interrupted("hanging", signal.SIGSTOP, 2, r"no progress for 2 s, last in cell 1|did not|nothing was heard|no peer")
+
+
+try:
+    for part in (layout, arms, values, samples, wrong_element, refused, faults):
+        begin = time.monotonic()
+        part()
+        print(f"       {part.__name__}: {time.monotonic() - begin:.1f} s")
+finally:
+    shutil.rmtree(ROOT, ignore_errors=True)
+print(f"{failures} failed")
+sys.exit(failures > 0)
