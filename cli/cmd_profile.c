@@ -34,7 +34,8 @@ static void print_text(const struct cct_profile_report *report) {
 }
 
 static enum cct_status print_json(const struct cct_profile_report *report, const char *path, int is_written) {
-  struct cct_json *document = cct_document_new("profile"), *values = cct_json_new_array(), *crossover = cct_json_new_array();
+  struct cct_json *document = cct_document_new("profile"), *values = cct_json_new_array(),
+                  *crossover = cct_json_new_array();
   cct_json_set_string(document, "profile", is_written ? path : NULL);
   for (size_t i = 0; i < report->n; i++) {
     const struct cct_estimate *e = &report->lines[i].estimate;

@@ -10,39 +10,43 @@
 #include "base/log.h"
 #include "base/text.h"
 
-static const struct cct_cli_command commands[] = {
+const struct cct_cli_command cct_cli_commands[] = {
 #define ROW(name, bit, arguments, summary) {#name, bit, arguments, summary, cct_cmd_##name},
     CCT_COMMANDS(ROW)
 #undef ROW
 };
 enum {
-  n_commands = sizeof commands / sizeof *commands
+  n_commands = sizeof cct_cli_commands / sizeof *cct_cli_commands
 };
+const int cct_n_cli_commands = n_commands;
 
 static void overview(void) {
   puts("cctax: what confidential computing costs in AI training and serving\n\nusage: cctax COMMAND [FLAGS]\n");
   for (int i = 0; i < n_commands; i++)
-    printf("  %-8s %s\n", commands[i].name, commands[i].summary);
-  puts("\ncctax COMMAND -h lists a command's flags; --help adds their defaults");
+    printf("  %-10s  %s\n", cct_cli_commands[i].name, cct_cli_commands[i].summary);
+  puts("\ncctax COMMAND -h lists a command's flags; --help adds their defaults and the exit codes");
 }
 
-static void command_help(const struct cct_cli_command *command, int is_full) {
-  printf("usage: cctax %s%s%s [FLAGS]\n%s\n\n", command->name, *command->arguments ? " " : "", command->arguments,
+static enum cct_status command_help(const struct cct_cli_command *command, int is_full) {
+  printf("usage: cctax %s%s%s [FLAGS]\n%s\n", command->name, *command->arguments ? " " : "", command->arguments,
          command->summary);
-  cct_options_help(stdout, command->bit, is_full);
-  if (is_full)
-    fputs("\nexit codes: 0 done; 1 done, something wrong was found; 2 bad input; 3 ended early, resumable; 77 nothing "
-          "here "
-          "can do it\n",
-          stdout);
+  enum cct_status status = cct_options_help(stdout, command->bit, is_full);
+  if (!status && is_full)
+    puts("\nexit codes:\n"
+         "  0   done\n"
+         "  1   done, and something wrong was found: a failed cell, damage, an unfit machine\n"
+         "  2   bad input, or arms that may not be compared; nothing is written\n"
+         "  3   ended by deadline, signal, lost rank or full disk; finished cells are kept, --resume goes on\n"
+         "  77  nothing here can do it");
+  return status;
 }
 
 static const struct cct_cli_command *find(const char *word) {
   const char *names[n_commands];
   for (int i = 0; i < n_commands; i++) {
-    if (!strcmp(commands[i].name, word))
-      return &commands[i];
-    names[i] = commands[i].name;
+    if (!strcmp(cct_cli_commands[i].name, word))
+      return &cct_cli_commands[i];
+    names[i] = cct_cli_commands[i].name;
   }
   const char *near = cct_closest(word, names, n_commands);
   if (near)
@@ -69,7 +73,7 @@ static enum cct_status run_command(const struct cct_cli_command *command, int ar
     int is_full = 0;
     for (int i = 0; i < argc; i++)
       is_full |= !strcmp(argv[i], "--help");
-    command_help(command, is_full);
+    status = command_help(command, is_full);
     goto out;
   }
   status = command->run(&options, rest, n_rest);

@@ -223,20 +223,3 @@ enum cct_status cct_options_parse(struct cct_options *options, enum cct_command 
   *n_rest_out = n_rest;
   return CCT_OK;
 }
-
-void cct_options_help(FILE *out, enum cct_command command, int is_full) {
-  for (int id = 0; id < CCT_OPTION_COUNT; id++) {
-    const struct cct_option *row = &cct_option_table[id];
-    if (!(row->commands & (unsigned)command))
-      continue;
-    char left[80], letter[8] = "    ";
-    if (row->letter)
-      snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    snprintf(left, sizeof left, "%s--%s%s%s", letter, row->name, row->argument ? " " : "",
-             row->argument ? row->argument : "");
-    fprintf(out, "  %-40s %s", left, row->help);
-    if (is_full && row->standard)
-      fprintf(out, " [%s]", row->standard);
-    fputc('\n', out);
-  }
-}

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "base/text.h"
 
 enum cct_command { /* bits: which commands take an option */
   CCT_DOCTOR = 1 << 0,
@@ -21,7 +22,7 @@ enum cct_command { /* bits: which commands take an option */
   CCT_REPORT = 1 << 7,
   CCT_SHOW = 1 << 8,
   CCT_CHECK = 1 << 9,
-  CCT_VERSION_COMMAND = 1 << 10,
+  CCT_SELF = 1 << 10,                                       /* about this program: version, man, completion */
   CCT_MEASURES = CCT_RUN | CCT_PROBE | CCT_COLL | CCT_TUNE, /* what starts blocks */
   CCT_ANY = (1 << 11) - 1,
 };
@@ -43,8 +44,8 @@ enum cct_option_scope {
 #define CCT_STEPS (CCT_RUN | CCT_PLAN)
 /* X(ID, long name, letter or 0, kind, min, max, default or NULL, argument, commands, scope, help) */
 #define CCT_OPTIONS(X)                                                                                                 \
-  X(OUTPUT, "output", 'o', TEXT, 0, 0, NULL, "DIR", CCT_ANY & ~(CCT_SHOW | CCT_CHECK | CCT_DOCTOR), COMMAND,           \
-    "where the results go")                                                                                            \
+  X(OUTPUT, "output", 'o', TEXT, 0, 0, NULL, "DIR", CCT_MEASURES | CCT_PROFILE | CCT_REPORT, COMMAND,                  \
+    "the folder that results go to (profile: the file)")                                                               \
   X(MODEL, "model", 0, TEXT, 0, 0, NULL, "NAME|FILE", CCT_STEPS, CELL,                                                 \
     "a preset of data/models or a Hugging Face config.json")                                                           \
   X(WORKLOAD, "workload", 0, WORD, 0, 0, NULL, "train|prefill|decode|serve|collective|probe", CCT_STEPS, CELL,         \
@@ -148,42 +149,46 @@ enum cct_option_scope {
     "host backend: divide every size by K (label scaled)")                                                             \
   X(BACKEND, "backend", 0, WORD, 0, 0, "auto", "auto|cuda|host|sim", CCT_MEASURES, COMMAND, "what performs the step")  \
   X(CONDITION, "condition", 0, TEXT, 0, 0, NULL, "C[,C..]", CCT_MEASURES, COMMAND,                                     \
-    "arms: off, on, tee, stripped, emulated:PROFILE")                                                                  \
+    "the arms: off, on, tee, stripped, emulated:PROFILE")                                                              \
   X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN | CCT_COLL, COMMAND,                                  \
-    "compare a factor other than the condition")                                                                       \
+    "compare another factor than the condition: a cell's key, net, tuner or registration")                             \
   X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE",                                                         \
     CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE | CCT_COLL, COMMAND,                                              \
-    "the machine that sim plays, the profile that plan prices, coll: whose link bounds a rate; profile: where what "   \
-    "is missing comes from")                                                                                           \
+    "a profile by name or file: what sim plays, plan prices, coll and report hold figures against, and "               \
+    "profile takes what is missing from")                                                                              \
   X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms")                       \
-  X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND, "samples a cell and block")              \
-  X(WARMUP, "warmup", 'w', I64, 0, 1000000, "5", "W", CCT_MEASURES, COMMAND, "untimed samples before them")            \
+  X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND, "samples of a cell in a block")          \
+  X(WARMUP, "warmup", 'w', I64, 0, 1000000, "5", "W", CCT_MEASURES, COMMAND, "untimed steps before them")              \
   X(SEED, "seed", 0, I64, 0, INT64_MAX, "1", "X", CCT_MEASURES | CCT_PLAN | CCT_REPORT, COMMAND, "seed of every draw") \
   X(DEADLINE, "deadline", 'T', I64, 1, 1 << 30, "600", "S", CCT_MEASURES, COMMAND,                                     \
     "seconds without progress before a block is ended")                                                                \
   X(LAUNCHER, "launcher", 0, TEXT, 0, 0, NULL, "'CMD {np}'", CCT_MEASURES, COMMAND,                                    \
-    "how ranks are started (default: mpirun -np {np})")                                                                \
+    "how ranks are started; {np} is their number (default: mpirun -np {np})")                                          \
   X(PROCS, "procs", 0, I64, 1, 4096, NULL, "P", CCT_MEASURES, COMMAND,                                                 \
-    "processes that share the simulated ranks (default: up to 8)")                                                     \
+    "sim: processes that share the simulated ranks (default: up to 8)")                                                \
   X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN | CCT_PROBE | CCT_COLL, COMMAND,                              \
     "sim: multiply times by drawn factors (tests)")                                                                    \
   X(SHARED_GPU, "shared-gpu", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND,                                        \
     "several ranks on one GPU: functional only")                                                                       \
   X(DRY_RUN, "dry-run", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND,                                              \
     "print the step program and its totals; run nothing")                                                              \
-  X(RESUME, "resume", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND, "finish an interrupted run")                   \
-  X(APPEND, "append", 0, FLAG, 0, 0, NULL, NULL, CCT_RUN | CCT_PROBE | CCT_COLL, COMMAND, "add this boot to a run")    \
-  X(SWEEP, "sweep", 0, TEXT, 0, 0, NULL, "FLAG=V,V..", CCT_PLAN, COMMAND, "plan over several values of one flag")      \
+  X(RESUME, "resume", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND,                                                \
+    "finish the interrupted run in the folder of -o")                                                                  \
+  X(APPEND, "append", 0, FLAG, 0, 0, NULL, NULL, CCT_RUN | CCT_PROBE | CCT_COLL, COMMAND,                              \
+    "add this boot of the machine to the run in the folder of -o")                                                     \
+  X(SWEEP, "sweep", 0, TEXT, 0, 0, NULL, "FLAG=V,V..", CCT_PLAN, COMMAND,                                              \
+    "plan for each of several values of one flag")                                                                     \
   X(PRICE, "price", 0, F64, 0, 1e9, NULL, "MONEY", CCT_PLAN, COMMAND, "price of one GPU hour")                         \
-  X(SLO, "slo", 0, TEXT, 0, 0, NULL, "tpot=50ms", CCT_PLAN, COMMAND, "latency a token must keep")                      \
+  X(SLO, "slo", 0, TEXT, 0, 0, NULL, "tpot=50ms", CCT_PLAN, COMMAND,                                                   \
+    "the time a token may take; layouts that take longer are marked")                                                  \
   X(ALLOW, "allow", 0, TEXT, 0, 0, NULL, "FACT[,FACT..]", CCT_REPORT, COMMAND,                                         \
     "compare although these facts differ (stamped on every page)")                                                     \
   X(BEFORE_RUN, "before-run", 0, FLAG, 0, 0, NULL, NULL, CCT_DOCTOR, COMMAND,                                          \
-    "is this machine fresh enough to be measured")                                                                     \
+    "also ask whether this machine is fresh enough to be measured")                                                    \
   X(FIXTURE, "fixture", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND,                                              \
     "judge a recorded machine instead of this one")                                                                    \
   X(NCCL_LOG, "nccl-log", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND,                                            \
-    "what NCCL says itself (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NVLS)")                                             \
+    "what NCCL itself said under NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NVLS")                                         \
   X(RULES, "rules", 0, TEXT, 0, 0, NULL, "FILE", CCT_TUNE, COMMAND, "where the tuner rules go")                        \
   X(JSON, "json", 0, FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "one JSON document on stdout")                          \
   X(QUIET, "quiet", 'q', FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "errors and results only")                          \
@@ -238,8 +243,18 @@ enum cct_status cct_option_set(struct cct_options *options, enum cct_option_id i
 enum cct_status cct_options_parse(struct cct_options *options, enum cct_command command, int argc, char **argv,
                                   const char **rest, int *n_rest_out) CCT_CHECKED;
 
-/* The flags of a command, aligned; `is_full` adds defaults and the cell keys' names in suite.json. */
-void cct_options_help(FILE *out, enum cct_command command, int is_full);
+/* ---- option_help.c ---- */
+
+/* The flags of a command, grouped, in 100 columns; `is_full` adds the defaults. CCT_NOMEM alone, not logged. */
+enum cct_status cct_options_help(FILE *out, enum cct_command command, int is_full) CCT_CHECKED;
+/* The title of the group of rows that begins with this one; NULL: none does. */
+const char *cct_option_group(enum cct_option_id id);
+/* How help and manual name the row's value: its words where they are few; NULL: a flag has none. */
+const char *cct_option_argument(const struct cct_option *row);
+/* Adds what help and manual say of the row; `is_full`: with its default. */
+void cct_option_text(const struct cct_option *row, int is_full, struct cct_text *text);
+
+/* ---- option.c ---- */
 
 /* Row by long name or by suite key (_ for -), CCT_OPTION_COUNT if there is none. */
 enum cct_option_id cct_option_by_name(const char *name);
