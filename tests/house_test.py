@@ -22,7 +22,7 @@ def sources():
 
 
 def read_rules():
-    doors, rooms = [], {}
+    doors, rooms, system = [], {}, []
     with open(os.path.join(ROOT, "cmake", "doors.txt"), encoding="utf-8") as lines:
         for line in lines:
             words = line.split("#")[0].split()
@@ -30,9 +30,11 @@ def read_rules():
                 doors.append((words[1], words[2]))
             elif words[:1] == ["room"]:
                 rooms[words[1]] = words[2:]
+            elif words[:1] == ["system"]:
+                system += words[1:]
             elif words:
-                raise SystemExit(f"cmake/doors.txt: '{words[0]}' is neither door nor room")
-    return doors, rooms
+                raise SystemExit(f"cmake/doors.txt: '{words[0]}' is neither door, room nor system")
+    return doors, rooms, system
 
 
 def room_of(path, rooms):
@@ -48,17 +50,19 @@ def resolve(include):
     return None
 
 
-def check(path, doors, rooms, complain):
+def check(path, doors, rooms, system, complain):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         text = file.read()
     if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.splitlines()[:2]):
         complain(f"{path}: no SPDX line on top")
     is_test = path.startswith("tests/") or path.endswith("_test.c") or "_test" in os.path.basename(path)
     own = room_of(path, rooms)
-    for _, include in INCLUDE.findall(text):
+    for mark, include in INCLUDE.findall(text):
         allowed = [door for header, door in doors if fnmatch.fnmatch(include, header)]
         if allowed and not is_test and not any(fnmatch.fnmatch(path, door) for door in allowed):
             complain(f"{path}: includes <{include}>, whose one door is {' or '.join(allowed)}")
+        elif mark == "<" and not allowed and not is_test and not any(fnmatch.fnmatch(include, name) for name in system):
+            complain(f"{path}: includes <{include}>, which has no door")
         target = resolve(include)
         other = room_of(target, rooms) if target else None
         if other and own and other != own and other not in rooms[own] and not is_test:
@@ -66,10 +70,10 @@ def check(path, doors, rooms, complain):
 
 
 def main():
-    doors, rooms = read_rules()
+    doors, rooms, system = read_rules()
     complaints, names = [], {}
     for path in sorted(sources()):
-        check(path, doors, rooms, complaints.append)
+        check(path, doors, rooms, system, complaints.append)
         if path.endswith((".c", ".h", ".cu")):
             names.setdefault(os.path.basename(path), []).append(path)
     complaints += [f"two files of one name: {' '.join(paths)}" for paths in names.values() if len(paths) > 1]
