@@ -31,7 +31,7 @@ struct cct_agenda {
   char condition[96];                    /* of every block, where the factor is another */
   char backend[8];                       /* cuda, host, sim */
   char profile[256], profile_digest[65]; /* what sim plays; "" otherwise */
-  char emulated[CCT_MOST_ARMS][65];       /* digest of the profile that arm i emulates; "" */
+  char emulated[CCT_MOST_ARMS][65];      /* digest of the profile that arm i emulates; "" */
   int64_t rounds, samples, warmup, seed;
   char noise[256];
   int is_shared_gpu;

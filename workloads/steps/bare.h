@@ -19,7 +19,7 @@ struct cct_bare {
 int cct_bare_add(struct cct_bare *bare, struct cct_op op, const char *name);
 void cct_bare_sync(struct cct_bare *bare, int stream);
 int cct_bare_group(struct cct_bare *bare, const char *name); /* opens it */
-void cct_bare_end(struct cct_bare *bare, int bracket); /* closes it */
+void cct_bare_end(struct cct_bare *bare, int bracket);       /* closes it */
 void cct_bare_close_graph(struct cct_bare *bare);
 int cct_bare_buffer(struct cct_bare *bare, const char *name, int64_t bytes, enum cct_memory memory);
 

@@ -14,9 +14,9 @@ struct cct_step {
   struct cct_job *job;          /* owned */
   struct cct_binding *bindings; /* owned; one a rank of the job, or NULL: every rank binds its program's defaults */
   struct cct_experiment_call experiment; /* to be performed instead of the job; .experiment NULL: none */
-  int64_t repetitions;          /* of a sample; 0: one, or so many that they last long enough to be timed */
-  int64_t operations;           /* in one repetition, by which a sample's time is divided too; 0 is 1 */
-  int64_t checks;               /* of the values, before the samples */
+  int64_t repetitions;                   /* of a sample; 0: one, or so many that they last long enough to be timed */
+  int64_t operations;                    /* in one repetition, by which a sample's time is divided too; 0 is 1 */
+  int64_t checks;                        /* of the values, before the samples */
   int64_t tokens;               /* that one step of all ranks together generates (decode), reads (prefill) or trains on;
                                    0 for a `program` cell */
   int is_scaled;                /* label: only some layers (--layers), or sizes divided (--scale) */
