@@ -109,9 +109,11 @@ static void value_job(struct gpu *gpu, const char *name, int in_graph, int what)
   else if (what == 1)
     add_collectives(&b, gpu->is_shared ? 1 << 16 : 1 << 20);
   else if (what == 2) {
-    add_p2p(&b, 64);
     add_p2p(&b, 8192);
-    add_p2p(&b, 1000000 / 16 * 16);
+    if (!gpu->is_shared) { /* a kernel that waits for those of other processes gets its turn only in slices */
+      add_p2p(&b, 64);
+      add_p2p(&b, 1000000 / 16 * 16);
+    }
   } else
     add_messages(&b, 100000);
   if (in_graph)
@@ -135,7 +137,7 @@ static void value_job(struct gpu *gpu, const char *name, int in_graph, int what)
             (long long)counts.kernels, (long long)own.kernels);
   }
   if (arm.x)
-    arms_time(gpu, &arm, 1, 3, 2, NULL);
+    arms_time(gpu, &arm, 1, gpu->is_shared ? 1 : 3, 2, NULL);
   arm_close(gpu, &arm);
 }
 

@@ -53,7 +53,7 @@ enum cct_status cct_cuda_bounce_prepare(struct cct_executor *x, int id) {
   const struct cct_profile *profile = x->backend->options.emulated;
   if (!status && is_first && profile && op->copy.direction != CCT_COPY_D2D) {
     double wanted = cct_column_copy(&profile->confidential, op->copy.direction, op->copy.memory)->gb_s.value;
-    if (wanted > x->backend->seal->gb_s)
+    if (wanted > x->backend->seal->gb_s && x->rank == 0)
       cct_warn("cuda: profile %s copies %.1f GB/s and one thread here seals %.1f GB/s: bounce copies are paced to the "
                "profile's rate, sealing what fits into its time",
                profile->name, wanted, x->backend->seal->gb_s);
