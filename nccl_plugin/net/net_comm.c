@@ -32,10 +32,9 @@ struct cct_net_comm {
   enum cct_nccl result;    /* final once set */
   atomic_int is_abandoned; /* its memory was taken away by forget */
   char peer_text[CCT_NET_ADDRESS_TEXT];
-  uint64_t peer_process;
   struct cct_wire *control;
   struct cct_net_flow flow;
-  struct cct_net_counts counts;
+  struct cct_net_live live; /* its counters */
   struct request requests[CCT_NCCL_NET_REQUESTS];
   unsigned n_outstanding, next_slot;
   uint32_t sequence;
@@ -208,8 +207,8 @@ enum cct_nccl cct_net_comm_send(struct cct_net_comm *comm, const void *data, siz
   comm->box_at = 0;
   comm->box_end = sizeof f + (is_inline ? bytes : 0);
   comm->is_unflushed = 1;
-  comm->counts.messages_out++;
-  comm->counts.bytes_out += bytes;
+  CCT_NET_COUNT(comm->live.counts.messages_out, 1);
+  CCT_NET_COUNT(comm->live.counts.bytes_out, bytes);
   result = push_frame(comm);
   if (!result)
     *request_out = r;
@@ -253,9 +252,9 @@ static enum cct_nccl match(struct cct_net_comm *comm, struct request *r) {
   r->is_matched = 1;
   r->bytes = f.bytes;
   r->is_inline = f.stripe_bytes == 0;
-  comm->counts.messages_in++;
-  comm->counts.bytes_in += f.bytes;
-  comm->counts.late_ns += cct_clock_ns() - r->posted_ns;
+  CCT_NET_COUNT(comm->live.counts.messages_in, 1);
+  CCT_NET_COUNT(comm->live.counts.bytes_in, f.bytes);
+  CCT_NET_COUNT(comm->live.counts.late_ns, cct_clock_ns() - r->posted_ns);
   if (!r->is_inline)
     post_stripes(comm, r, &f);
   return CCT_NCCL_SUCCESS;
@@ -336,9 +335,11 @@ enum cct_nccl cct_net_comm_new(struct cct_net_context *context, int is_send, con
   if (!comm)
     return cct_net_fail(CCT_NCCL_SYSTEM_ERROR, "out of memory for a connection");
   comm->is_send = is_send;
-  comm->peer_process = peer_process;
   comm->control = wires[0];
-  comm->counts.connections = 1;
+  comm->live = (struct cct_net_live){
+      .address = comm->peer_text, .process = peer_process, .counts.connections = 1, .n_wires = 1 + n_streams};
+  for (int i = 0; i <= n_streams; i++)
+    comm->live.wires[i] = wires[i];
   cct_net_address_text(peer, 0, comm->peer_text);
   for (; comm->n_streams < n_streams; comm->n_streams++) {
     struct cct_net_stream *s = &comm->streams[comm->n_streams];
@@ -353,30 +354,19 @@ enum cct_nccl cct_net_comm_new(struct cct_net_context *context, int is_send, con
     }
   }
   comm->context = context;
-  cct_net_context_hold(context);
+  cct_net_context_begin(context, &comm->live);
   *comm_out = comm;
   return CCT_NCCL_SUCCESS;
-}
-
-static void add_wire(struct cct_net_comm *comm, struct cct_wire *wire) {
-  struct cct_wire_counts *sum = &comm->counts.wire;
-  sum->records_out += wire->counts.records_out;
-  sum->records_in += wire->counts.records_in;
-  sum->key_updates_out += wire->counts.key_updates_out;
-  sum->key_updates_in += wire->counts.key_updates_in;
-  sum->crypto_ns += wire->counts.crypto_ns;
-  sum->blocked_ns += wire->counts.blocked_ns;
-  cct_wire_close(wire);
 }
 
 void cct_net_comm_close(struct cct_net_comm *comm) {
   if (!comm)
     return;
   quiesce(comm);
-  add_wire(comm, comm->control);
+  cct_net_context_end(comm->context, &comm->live);
+  cct_wire_close(comm->control);
   for (int i = 0; i < comm->n_streams; i++)
-    add_wire(comm, comm->streams[i].wire);
-  cct_net_context_count(comm->context, comm->peer_text, comm->peer_process, &comm->counts);
+    cct_wire_close(comm->streams[i].wire);
   cct_net_context_release(comm->context);
   free(comm);
 }

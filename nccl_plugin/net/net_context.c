@@ -13,7 +13,10 @@
 #include "nccl_plugin/net/net_meet.h"
 
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cct_net_runtime *shared; /* under process_lock */
+/* Under process_lock: */
+static struct cct_net_runtime *shared;
+static struct cct_net_context *standing;
+static pid_t process_id; /* a fork's child has the memory and not the threads */
 static struct cct_net_iface ifaces[CCT_NET_MAX_IFACES];
 static int n_ifaces;
 
@@ -23,11 +26,21 @@ static void runtime_free(struct cct_net_runtime *r) {
   free(r);
 }
 
-/* A program may end with communicators standing. Helper threads must not meet OpenSSL's own end. */
+static void write_stats(struct cct_net_context *context);
+
+/* A program may end with communicators standing: helper threads must not meet OpenSSL's own end, and what was counted
+ * is written. */
 static void at_exit(void) {
+  if (getpid() != process_id)
+    return;
   pthread_mutex_lock(&process_lock);
   if (shared)
     cct_net_pool_stop(shared->pool);
+  for (struct cct_net_context *c = standing; c; c = c->next) {
+    pthread_mutex_lock(&c->lock);
+    write_stats(c);
+    pthread_mutex_unlock(&c->lock);
+  }
   pthread_mutex_unlock(&process_lock);
 }
 
@@ -57,6 +70,7 @@ static enum cct_nccl runtime_start(void) {
                  ifaces[0].name);
   shared = r;
   static int is_registered;
+  process_id = getpid();
   if (!is_registered)
     is_registered = atexit(at_exit) == 0;
   return CCT_NCCL_SUCCESS;
@@ -66,20 +80,23 @@ enum cct_nccl cct_net_context_new(uint64_t comm_id, struct cct_net_context **con
   struct cct_net_context *context = calloc(1, sizeof *context);
   if (!context)
     return cct_net_fail(CCT_NCCL_SYSTEM_ERROR, "out of memory");
+  context->comm_id = comm_id;
+  context->holders = 1;
+  pthread_mutex_init(&context->lock, NULL);
   pthread_mutex_lock(&process_lock);
   enum cct_nccl result = shared ? CCT_NCCL_SUCCESS : runtime_start();
   if (!result) {
     shared->n_contexts++;
     context->runtime = shared;
+    context->next = standing;
+    standing = context;
   }
   pthread_mutex_unlock(&process_lock);
   if (result) {
+    pthread_mutex_destroy(&context->lock);
     free(context);
     return result;
   }
-  context->comm_id = comm_id;
-  context->holders = 1;
-  pthread_mutex_init(&context->lock, NULL);
   *context_out = context;
   return CCT_NCCL_SUCCESS;
 }
@@ -90,10 +107,70 @@ void cct_net_context_hold(struct cct_net_context *context) {
   pthread_mutex_unlock(&context->lock);
 }
 
-/* One line of JSON a peer, appended by one write, so that several processes may share a file. Numbers and addresses
- * alone need no escaping. */
-static void write_stats(const struct cct_net_context *context) {
+static void add(uint64_t *to, const uint64_t *from, size_t bytes) {
+  for (size_t i = 0; i < bytes / sizeof *to; i++)
+    to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+/* With the context's lock held. Counters are nothing but 64-bit numbers. */
+static void count(struct cct_net_context *context, const char *address, uint64_t process,
+                  const struct cct_net_counts *counts) {
+  struct cct_net_peer *p = context->peers;
+  while (p && (p->process != process || strcmp(p->address, address) != 0))
+    p = p->next;
+  if (!p && (p = calloc(1, sizeof *p))) {
+    memcpy(p->address, address, strlen(address) + 1);
+    p->process = process;
+    p->next = context->peers;
+    context->peers = p;
+  }
+  if (p)
+    add((uint64_t *)&p->counts, (const uint64_t *)counts, sizeof *counts);
+}
+
+void cct_net_context_count(struct cct_net_context *context, const char *address, uint64_t process,
+                           const struct cct_net_counts *counts) {
+  pthread_mutex_lock(&context->lock);
+  count(context, address, process, counts);
+  pthread_mutex_unlock(&context->lock);
+}
+
+/* With the context's lock held. */
+static void count_live(struct cct_net_context *context, const struct cct_net_live *live) {
+  struct cct_net_counts sum = {0};
+  add((uint64_t *)&sum, (const uint64_t *)&live->counts, sizeof sum);
+  for (int i = 0; i < live->n_wires; i++)
+    add((uint64_t *)&sum.wire, (const uint64_t *)&live->wires[i]->counts, sizeof sum.wire);
+  count(context, live->address, live->process, &sum);
+}
+
+void cct_net_context_begin(struct cct_net_context *context, struct cct_net_live *live) {
+  pthread_mutex_lock(&context->lock);
+  context->holders++;
+  live->next = context->live;
+  context->live = live;
+  pthread_mutex_unlock(&context->lock);
+}
+
+void cct_net_context_end(struct cct_net_context *context, struct cct_net_live *live) {
+  pthread_mutex_lock(&context->lock);
+  struct cct_net_live **at = &context->live;
+  while (*at != live)
+    at = &(*at)->next;
+  *at = live->next;
+  count_live(context, live);
+  pthread_mutex_unlock(&context->lock);
+}
+
+/* One line of JSON a peer, appended by one write, so that several processes may share a file; once a context. Numbers
+ * and addresses alone need no escaping. */
+static void write_stats(struct cct_net_context *context) {
   const struct cct_net_config *config = &context->runtime->config;
+  if (!*config->stats_file || context->is_written)
+    return;
+  context->is_written = 1;
+  for (const struct cct_net_live *live = context->live; live; live = live->next)
+    count_live(context, live);
   struct cct_text text = {0};
   for (const struct cct_net_peer *p = context->peers; p; p = p->next) {
     const struct cct_net_counts *c = &p->counts;
@@ -133,13 +210,19 @@ void cct_net_context_release(struct cct_net_context *context) {
   if (!is_last)
     return;
   cct_net_calls_free(context);
-  if (*context->runtime->config.stats_file)
-    write_stats(context);
+  pthread_mutex_lock(&context->lock);
+  write_stats(context);
+  pthread_mutex_unlock(&context->lock);
   for (struct cct_net_peer *next, *p = context->peers; p; p = next) {
     next = p->next;
     free(p);
   }
   pthread_mutex_lock(&process_lock);
+  struct cct_net_context **at = &standing;
+  while (*at && *at != context)
+    at = &(*at)->next;
+  if (*at)
+    *at = context->next;
   if (--shared->n_contexts == 0) {
     runtime_free(shared);
     shared = NULL;
@@ -147,37 +230,6 @@ void cct_net_context_release(struct cct_net_context *context) {
   pthread_mutex_unlock(&process_lock);
   pthread_mutex_destroy(&context->lock);
   free(context);
-}
-
-void cct_net_context_count(struct cct_net_context *context, const char *address, uint64_t process,
-                           const struct cct_net_counts *add) {
-  pthread_mutex_lock(&context->lock);
-  struct cct_net_peer *p = context->peers;
-  while (p && (p->process != process || strcmp(p->address, address) != 0))
-    p = p->next;
-  if (!p && (p = calloc(1, sizeof *p))) {
-    memcpy(p->address, address, strlen(address) + 1);
-    p->process = process;
-    p->next = context->peers;
-    context->peers = p;
-  }
-  if (p) {
-    struct cct_net_counts *c = &p->counts;
-    c->connections += add->connections;
-    c->refused += add->refused;
-    c->messages_out += add->messages_out;
-    c->messages_in += add->messages_in;
-    c->bytes_out += add->bytes_out;
-    c->bytes_in += add->bytes_in;
-    c->late_ns += add->late_ns;
-    c->wire.records_out += add->wire.records_out;
-    c->wire.records_in += add->wire.records_in;
-    c->wire.key_updates_out += add->wire.key_updates_out;
-    c->wire.key_updates_in += add->wire.key_updates_in;
-    c->wire.crypto_ns += add->wire.crypto_ns;
-    c->wire.blocked_ns += add->wire.blocked_ns;
-  }
-  pthread_mutex_unlock(&context->lock);
 }
 
 const struct cct_net_iface *cct_net_context_ifaces(int *n_out) {

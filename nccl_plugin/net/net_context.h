@@ -37,6 +37,16 @@ struct cct_net_peer {
   struct cct_net_peer *next;
 };
 
+/* A connection that stands: what it has counted is found also where the program ends without closing it. */
+struct cct_net_live {
+  struct cct_net_live *next;
+  const char *address;
+  uint64_t process;
+  struct cct_net_counts counts; /* its wires' own excluded */
+  int n_wires;
+  const struct cct_wire *wires[1 + CCT_NET_MAX_SOCKETS];
+};
+
 struct cct_net_call; /* a connect under way (net_call.c) */
 
 struct cct_net_context {
@@ -46,15 +56,22 @@ struct cct_net_context {
   /* Under the lock: */
   int holders; /* NCCL, and every comm and listener */
   struct cct_net_peer *peers;
+  struct cct_net_live *live;
   struct cct_net_call *calls;
+  int is_written;               /* its counters */
+  struct cct_net_context *next; /* under the process's lock */
 };
 
 enum cct_nccl cct_net_context_new(uint64_t comm_id, struct cct_net_context **context_out);
 void cct_net_context_hold(struct cct_net_context *context);
-/* The last one out writes the counters to CCTAX_NET_STATS; the last context of the process ends the helper threads.
- * NULL-safe. */
+/* The last one out writes the counters to CCTAX_NET_STATS (the end of a program does it for contexts that stand); the
+ * last context of the process ends the helper threads. NULL-safe. */
 void cct_net_context_release(struct cct_net_context *context);
 
+/* A connection begins (it holds the context), and ends: its counters go to its peer, and it releases the context when
+ * its wires are closed. */
+void cct_net_context_begin(struct cct_net_context *context, struct cct_net_live *live);
+void cct_net_context_end(struct cct_net_context *context, struct cct_net_live *live);
 /* Adds to the counters of the peer at `address`. */
 void cct_net_context_count(struct cct_net_context *context, const char *address, uint64_t process,
                            const struct cct_net_counts *counts);

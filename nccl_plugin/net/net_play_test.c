@@ -523,6 +523,23 @@ static int leaver(struct play *play) { /* ends the program in the middle of a tr
 static void a_program_may_end_with_connections_standing(void **state) {
   (void)state;
   assert_true(run_both_modes((struct play_case){.sides = {leaver, leaver}}));
+  const char *env[] = {psk_variable, stats_variable, NULL}; /* and its counters are written all the same */
+  struct play_case c = {.sides = {leaver, leaver}, .env = {env, env}};
+  unlink(stats_path);
+  assert_true(play_run(&c));
+  play_free(&c);
+  FILE *file = fopen(stats_path, "r");
+  assert_non_null(file);
+  char line[1000];
+  for (int i = 0; i < 2; i++) {
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_int_equal(number_after(line, "\"connections\":"), 2);
+    assert_int_equal(number_after(line, "\"messages_sent\":"), 1);
+    assert_int_equal(number_after(line, "\"bytes_sent\":"), 8 << 20);
+    assert_true(number_after(line, "\"records_sent\":") > 0);
+  }
+  assert_null(fgets(line, sizeof line, file));
+  fclose(file);
 }
 
 int main(void) {

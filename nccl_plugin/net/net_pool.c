@@ -115,7 +115,7 @@ static void sleep_until_work(struct cct_net_worker *w, struct pollfd **fds, size
   pthread_mutex_lock(&w->lock);
   w->is_asleep = 0;
   for (size_t i = 0; i < n && i < w->n_active; i++)
-    w->active[i]->wire->counts.blocked_ns += slept_ns;
+    CCT_NET_COUNT(w->active[i]->wire->counts.blocked_ns, slept_ns);
 }
 
 /* An idle worker watches for a post a little before it sleeps: waking a thread costs more than many a message. */

@@ -17,6 +17,9 @@ struct cct_wire_counts { /* of one wire, or summed over a peer's */
   int64_t blocked_ns; /* a data socket had work but could not move */
 };
 
+/* One thread counts; another may read meanwhile. */
+#define CCT_NET_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
+
 struct cct_wire;
 struct cct_wire_ops {
   /* All three: > 0 progress (write and read: bytes), 0 would block, -1 failed. */
