@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Feeds the wire with what no peer would say: net_fuzz [INPUTS [SEED]]. Three targets in turn: the frames of a standing
+ * Feeds the wire with what no peer would say: net_fuzz [INPUTS [SEED]]. Targets in turn: the frames of a standing
  * connection (over socket pairs), the hello of a listener and the handle of a connect (over loopback), each from
  * well-formed bytes with a few changed. Nothing may crash, hang or write beyond a receive; with plain wires, since
  * under TLS none of this reaches the parser without the key. Every 64th hello goes to a TLS listener, where OpenSSL
- * reads it. */
+ * reads it. And TLS records by themselves, which nobody without the key may make or change. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "nccl_plugin/net/net_format.h"
 #include "nccl_plugin/net/net_log.h"
 #include "nccl_plugin/net/net_meet.h"
+#include "nccl_plugin/net/net_record.h"
 
 static uint64_t seed, drawn;
 static struct cct_net_context *contexts[2]; /* plain, TLS */
@@ -155,6 +156,29 @@ static int fuzz_handle(void) {
   return 1;
 }
 
+/* A record with a few bytes changed opens only if nothing was. */
+static int fuzz_record(void) {
+  static unsigned char content[CCT_NET_RECORD_BYTES], record[CCT_NET_RECORD_ROOM], spoilt[CCT_NET_RECORD_ROOM],
+      opened[CCT_NET_RECORD_ROOM];
+  const unsigned char secret[48] = {1};
+  size_t n = draw(2) ? draw(100) : draw(sizeof content + 1), length = n + CCT_NET_RECORD_MORE, secret_bytes = 32;
+  int type = 0, is_whole, is_good;
+  secret_bytes += draw(2) ? 16 : 0;
+  struct cct_net_key *seal = cct_net_key_new(1, secret, secret_bytes), *open = cct_net_key_new(0, secret, secret_bytes);
+  is_good = seal && open && cct_net_seal(seal, CCT_NET_DATA, content, n, record);
+  memcpy(spoilt, record, length);
+  spoil(spoilt, draw(2) ? CCT_NET_RECORD_HEADER : length);
+  size_t said = cct_net_record_length(spoilt);
+  is_whole = memcmp(spoilt, record, length) == 0;
+  if (is_good && said > 0) {
+    ptrdiff_t got = cct_net_open(open, spoilt, said, opened, &type);
+    is_good = is_whole ? got == (ptrdiff_t)n && type == CCT_NET_DATA && memcmp(opened, content, n) == 0 : got == -1;
+  }
+  cct_net_key_free(seal);
+  cct_net_key_free(open);
+  return must(is_good, "a changed record was opened, or a whole one was not");
+}
+
 int main(int argc, char **argv) {
   char path[] = "/tmp/cct-net-fuzz-XXXXXX";
   long n = argc > 1 ? atol(argv[1]) : 3000, i = 0;
@@ -182,7 +206,10 @@ int main(int argc, char **argv) {
   int is_good = cct_tls_new(&tls.config, &tls.tls) == CCT_NCCL_SUCCESS;
   for (; i < n && is_good; i++) {
     alarm(20); /* a hang is a failure */
-    is_good = i % 4 == 3 ? fuzz_hello(contexts[i % 64 == 63]) : i % 16 == 2 ? fuzz_handle() : fuzz_frames();
+    is_good = i % 4 == 3    ? fuzz_hello(contexts[i % 64 == 63])
+              : i % 16 == 2 ? fuzz_handle()
+              : i % 4 == 1  ? fuzz_record()
+                            : fuzz_frames();
   }
   alarm(0);
   unlink(path);

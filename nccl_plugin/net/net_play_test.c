@@ -542,6 +542,34 @@ static void a_program_may_end_with_connections_standing(void **state) {
   fclose(file);
 }
 
+static int keeper_of_one_key(struct play *play) { /* role 0 sends until the receiver, whose limit is lower, ends it */
+  void *comm, *request = NULL;
+  size_t n = 100000;
+  void *data = calloc(1, n);
+  int got, tag = 0;
+  enum cct_nccl result = CCT_NCCL_SUCCESS;
+  PLAY_CHECK(play_meet(play, 1, play->role ? NULL : &comm, play->role ? &comm : NULL) == CCT_NCCL_SUCCESS);
+  for (int i = 0; i < 2000 && !result; i++) {
+    for (request = NULL; !request && !result;)
+      result = play->role ? play->net->irecv(comm, 1, &data, &n, &tag, NULL, NULL, &request)
+                          : play->net->isend(comm, data, n, 0, NULL, NULL, &request);
+    if (!result)
+      result = play_wait(play, request, &got, 60);
+  }
+  PLAY_CHECK(result == CCT_NCCL_REMOTE_ERROR && play->log->n_warnings == 1);
+  free(data);
+  return (int)(play->role ? play->net->close_recv(comm) : play->net->close_send(comm));
+}
+
+static void a_peer_that_keeps_its_key_too_long_is_an_error(void **state) {
+  (void)state;
+  const char *low[] = {psk_variable, "CCTAX_NET_KEY_RECORDS=16", NULL};
+  struct play_case c = {.sides = {keeper_of_one_key, keeper_of_one_key}, .env = {tls_env, low}};
+  assert_true(play_run(&c));
+  assert_non_null(strstr(c.logs[1]->warnings[0], "one key for more than CCTAX_NET_KEY_RECORDS"));
+  play_free(&c);
+}
+
 int main(void) {
   char directory[] = "/tmp/cct-net-play-XXXXXX";
   if (!mkdtemp(directory))
@@ -558,6 +586,7 @@ int main(void) {
       cmocka_unit_test(windows_late_receives_and_slow_peers_keep_order),
       cmocka_unit_test(many_connections_at_once),
       cmocka_unit_test(keys_are_updated_before_the_limit_and_counted),
+      cmocka_unit_test(a_peer_that_keeps_its_key_too_long_is_an_error),
       cmocka_unit_test(a_killed_peer_is_an_error),
       cmocka_unit_test(a_stopped_peer_is_waited_for_and_then_an_error),
       cmocka_unit_test(a_receive_that_is_too_small_is_an_error),

@@ -9,7 +9,7 @@
 
 enum {
   CCT_NET_MAX_WIRES = 1 + CCT_NET_MAX_SOCKETS,
-  CCT_NET_BUFFER_BYTES = 256 << 10, /* one system call under TLS */
+  CCT_NET_BUFFER_BYTES = 16 * (16384 + 22) + 64, /* one system call under TLS: 16 full records, and a key update */
 };
 
 struct cct_net_socket {
