@@ -67,7 +67,8 @@ static int latency_side(struct play *play) {
       for (int k = 0; k < 50; k++)
         if (pass(play, send, recv, data, sizes[i], play->role == 0))
           return 1;
-      more = play->role ? more : play_now_ns() - start < budget_ns / 3;
+      if (play->role == 0)
+        more = play_now_ns() - start < budget_ns / 3;
       play_trade(play, &more, &theirs, 1);
       more = play->role ? theirs : more;
     }

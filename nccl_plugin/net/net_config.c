@@ -34,13 +34,14 @@ static enum cct_nccl read_path(const char *name, char path_out[PATH_MAX]) {
 static enum cct_nccl read_numbers(struct cct_net_config *c) {
   cpu_set_t set;
   int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  int default_threads = cores / 2 < 1 ? 1 : cores / 2 > 8 ? 8 : cores / 2;
+  int default_threads = cores / 2 < 1 ? 1 : cores / 2 > 12 ? 12 : cores / 2;
+  int default_sockets = default_threads >= 8 ? 8 : default_threads < 4 ? default_threads : 4;
   int64_t sockets, threads, inline_bytes, records, connect_s, dead_s, stall_s, spin_us, speed;
   const struct {
     const char *name;
     int64_t low, high, fallback, *value;
   } rows[] = {
-      {"CCTAX_NET_SOCKETS", 1, CCT_NET_MAX_SOCKETS, default_threads < 4 ? default_threads : 4, &sockets},
+      {"CCTAX_NET_SOCKETS", 1, CCT_NET_MAX_SOCKETS, default_sockets, &sockets},
       {"CCTAX_NET_THREADS", 1, CCT_NET_MAX_THREADS, default_threads, &threads},
       {"CCTAX_NET_INLINE_BYTES", 0, CCT_NET_INLINE_MAX_BYTES, INLINE_BYTES, &inline_bytes},
       {"CCTAX_NET_KEY_RECORDS", 4, CCT_NET_KEY_RECORDS, CCT_NET_KEY_RECORDS, &records},
