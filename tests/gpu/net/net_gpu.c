@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NCCL over whatever net the environment names, ranks by fork:
- *   net_gpu check RANKS           all-reduce and all-to-all, every element against its known value
- *   net_gpu time RANKS BYTES...   all-reduce; a line "BYTES US GB_S CORES" each: the slowest rank's time an operation,
- * bytes / time, and the cores each rank's process used net_gpu kill RANKS            the last rank dies in mid-job: the
- * others must get an NCCL error net_gpu stranger RANKS        the last rank has another key (PSK_STRANGER): every rank
- * must get an NCCL error Rank r uses GPU r modulo the number of GPUs; several ranks on one GPU take a distinct
- * NCCL_HOSTID each. */
+ *   net_gpu check RANKS          all-reduce and all-to-all, every element against its known value
+ *   net_gpu time RANKS BYTES...  all-reduce; a line "BYTES US GB_S CORES" each: the slowest rank's time an operation,
+ *                                bytes / time, and the cores each rank's process used
+ *   net_gpu kill RANKS           the last rank dies in mid-job: the others must get an NCCL error
+ *   net_gpu stranger RANKS       the last rank has another key (PSK_STRANGER): every rank must get an NCCL error
+ * Rank r uses GPU r modulo the number of GPUs; several ranks on one GPU take a distinct NCCL_HOSTID each. */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <pthread.h>

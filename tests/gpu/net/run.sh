@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/gpu/net/run.sh [OUT]: the net plugin under real NCCL on this machine's GPUs, against NCCL's own Socket; under 4 minutes.
+# tests/gpu/net/run.sh [OUT [all|figures]]: the net plugin under real NCCL on this machine's GPUs, against NCCL's own Socket.
+# all: under 5 minutes. figures: under 100 s, the search and the rounds alone, at six sizes.
 # Compiles plugin and programs with gcc (OpenSSL 3, CUDA and NCCL are needed; no cmake). Two ranks on two GPUs over loopback, peer
 # to peer and shared memory off; eight ranks on one GPU. Values first, then errors, then the best settings of Socket and of the plugin,
 # then rounds that alternate all arms. Logs in OUT. Exit 0: all right, 1: something is wrong, 77: no GPU here.
@@ -9,7 +10,12 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(realpath "$here/../../..")
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ') || { echo "no GPU here"; exit 77; }
-out=${1:-$(mktemp -d)}
+out=${1:-$(mktemp -d)} mode_of_run=${2:-all}
+case $mode_of_run in
+all) sizes=(8 128 1024 8192 65536 262144 1048576 4194304 16777216 134217728) time_for_rounds=220 ;;
+figures) sizes=(8 128 1024 8192 1048576 134217728) time_for_rounds=78 ;;
+*) echo "run.sh: '$mode_of_run' is neither all nor figures"; exit 2 ;;
+esac
 mkdir -p "$out"
 rm -f "$out"/{errors,values,load,last}.log "$out"/{stats,tls,chosen}.jsonl
 work=$(mktemp -d)
@@ -17,7 +23,7 @@ trap 'rm -rf "$work"' EXIT
 started=$SECONDS failures=0
 cuda=${CUDA_HOME:-/usr/local/cuda}
 export LD_LIBRARY_PATH=$work:$cuda/lib64:$cuda/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-flags=(-O3 -std=gnu11 -D_GNU_SOURCE "-DCCT_VERSION=\"gpu\"" "-I$root/core" "-I$root")
+flags=(-O3 -std=gnu11 -Wno-format-truncation -D_GNU_SOURCE "-DCCT_VERSION=\"gpu\"" "-I$root/core" "-I$root")
 net=$root/nccl_plugin/net base=$root/core/base
 
 product=()
@@ -41,8 +47,11 @@ socket=(NCCL_NET_PLUGIN=none NCCL_NET=Socket)
 plain=(NCCL_NET_PLUGIN=cctax NCCL_NET=cctax CCTAX_NET_MODE=plain)
 tls=(NCCL_NET_PLUGIN=cctax NCCL_NET=cctax CCTAX_NET_MODE=tls)
 
-echo "machine: $(nvidia-smi -L | sed 's/ (UUID.*//' | sort | uniq -c | tr -s ' ' | paste -sd';'), $(nproc) cores, $(lscpu | sed -n 's/^Model name: *//p'), $(uname -r), $(openssl version), NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-}"
-openssl speed -evp aes-256-gcm -bytes 16384 -seconds 1 2>/dev/null | tail -1
+machine="$(nvidia-smi -L | sed 's/^GPU [0-9]*: //; s/ (UUID.*//' | sort | uniq -c | tr -s ' ' | paste -sd';'), driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1)
+  $(nproc) cores, $(lscpu | sed -n 's/^Model name: *//p'), $(grep -qw vaes /proc/cpuinfo && echo VAES || echo no VAES), Linux $(uname -r)
+  $(openssl version | cut -d' ' -f1-2): $(for c in aes-256-gcm aes-128-gcm; do openssl speed -evp $c -bytes 16384 -seconds 1 2>/dev/null | awk -v c=$c 'END {printf "%s %.1f GB/s a core, ", c, $2 / 1e6}'; done)kernel TLS: $(grep -qw tls /proc/sys/net/ipv4/tcp_available_ulp 2>/dev/null && echo there || echo none)
+  $(date -u +%F), NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-unset}"
+echo "machine:$machine"
 
 must() { # TITLE SECONDS VARIABLE=VALUE... -- COMMAND...
   local title=$1 limit=$2 variables=() rc=0 begin=$SECONDS
@@ -58,7 +67,7 @@ must() { # TITLE SECONDS VARIABLE=VALUE... -- COMMAND...
   fi
 }
 
-if [ "$gpus" -ge 2 ]; then
+if [ "$mode_of_run" = all ] && [ "$gpus" -ge 2 ]; then
   env "${tls[@]}" NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET timeout 60 "$work/net_gpu" time 2 1024 >"$out/load.log" 2>&1
   if grep -q "cctax" "$out/load.log" && grep -iq "using network cctax" "$out/load.log"; then
     grep -h "NET/cctax\|net plugin cctax\|NCCL version" "$out/load.log" | sed 's/.*NCCL INFO //' | sort -u | head -4
@@ -78,49 +87,58 @@ if [ "$gpus" -ge 2 ]; then
   must "tls: a rank has another key, both get an NCCL error" 60 "${tls[@]}" CCTAX_NET_CONNECT_TIMEOUT_S=3 -- "$work/net_gpu" stranger 2
   grep -h "^rank\|WARN" "$out/last.log" | head -5 | sed 's/^/        /'
 fi
-for mode in plain tls; do
+for mode in $([ "$mode_of_run" = all ] && echo plain tls); do
   declare -n variables_of=$mode
   must "$mode: 8 ranks on one GPU, by value (shared GPU)" 60 "${variables_of[@]}" CUDA_VISIBLE_DEVICES=0 -- "$work/net_gpu" check 8
 done
 [ "$gpus" -ge 2 ] || { echo "one GPU: no figures"; exit $((failures > 0)); }
 
-timeout 30 "$work/net_bench" "$work/psk" 60 2 8 >"$out/bench.txt" 2>&1 || { echo "FAILED  net_bench"; failures=$((failures + 1)); }
-cat "$out/bench.txt"
+if [ "$mode_of_run" = all ]; then
+  timeout 30 "$work/net_bench" "$work/psk" 60 2 8 >"$out/bench.txt" 2>&1 || { echo "FAILED  net_bench"; failures=$((failures + 1)); }
+  cat "$out/bench.txt"
+fi
 
+# The search: every setting once, the three fastest of each arm once more; the best has the best mean.
 large=134217728
-try() { # ARM VARIABLE=VALUE...: prints the GB/s of the largest all-reduce, and its words into search.txt
+try() { # ARM VARIABLE=VALUE...: one line "ARM VARIABLES | BYTES US GB_S CORES" in search.txt
   local -n variables_of_try=$1
   local name=$1 line
   shift
-  line=$(env "${variables_of_try[@]}" "$@" timeout 40 "$work/net_gpu" time 2 1048576 $large 2>>"$out/errors.log" | paste -sd' ')
+  line=$(env "${variables_of_try[@]}" "$@" timeout 40 "$work/net_gpu" time 2 $large 2>>"$out/errors.log" | grep -E '^[0-9]+ ' | tail -1)
   echo "$name $* | $line" >>"$out/search.txt"
 }
-best() { # ARM: the settings of its fastest try at the largest size
-  awk -v arm="$1" '$1 == arm {split($0, part, " [|] "); n = split(part[2], f, " "); if (n >= 8 && f[7] > most) {most = f[7]; sub(arm " *", "", part[1]); is = part[1]}} END {print is}' "$out/search.txt"
+ranked() { # ARM LEAST: its settings that were tried LEAST times or more, the fastest mean first
+  awk -v arm="$1" -v least="$2" -F' [|] ' 'index($1, arm " ") == 1 && split($2, f, " ") == 4 {sum[$1] += f[3]; n[$1]++}
+    END {for (s in sum) if (n[s] >= least) printf "%.3f %s\n", sum[s] / n[s], substr(s, length(arm) + 2)}' "$out/search.txt" | sort -rn | cut -d' ' -f2-
 }
 : >"$out/search.txt"
-for setting in "1 1" "2 2" "4 1" "4 2" "4 4" "8 1" "8 2"; do
+for setting in "1 1" "2 2" "4 1" "4 2" "4 4" "8 2"; do
   read -r threads each <<<"$setting"
   try socket NCCL_SOCKET_NTHREADS="$threads" NCCL_NSOCKS_PERTHREAD="$each"
 done
-for setting in "2 4" "4 4" "4 8" "8 8" "4 12" "8 12"; do
+for setting in "4 8" "8 8" "8 12" "8 16" "16 12" "16 16"; do
   read -r sockets threads <<<"$setting"
   for mode in plain tls; do
     try $mode CCTAX_NET_SOCKETS="$sockets" CCTAX_NET_THREADS="$threads"
   done
 done
-echo "search: arm and settings | 1 MiB: bytes us GB/s cores, 128 MiB: bytes us GB/s cores"
+for arm in socket plain tls; do
+  while read -ra setting; do
+    try $arm "${setting[@]}" </dev/null
+  done < <(ranked $arm 1 | head -3)
+done
+read -ra socket_best <<<"$(ranked socket 2 | head -1)"; read -ra plain_best <<<"$(ranked plain 2 | head -1)"; read -ra tls_best <<<"$(ranked tls 2 | head -1)"
+if [ "$mode_of_run" = all ]; then
+  try tls "${tls_best[@]}" CCTAX_NET_INLINE_BYTES=65512
+  try tls "${tls_best[@]}" CCTAX_NET_SPIN_US=100
+  try plain "${plain_best[@]}" CCTAX_NET_SPIN_US=100
+fi
+echo "search: arm and settings | bytes us GB/s cores"
 sed 's/^/  /' "$out/search.txt"
-read -ra socket_best <<<"$(best socket)"; read -ra plain_best <<<"$(best plain)"; read -ra tls_best <<<"$(best tls)"
-try tls "${tls_best[@]}" CCTAX_NET_INLINE_BYTES=65512
-try tls "${tls_best[@]}" CCTAX_NET_SPIN_US=100
-try tls "${tls_best[@]}" CCTAX_NET_CIPHER=aes-128-gcm
-try plain "${plain_best[@]}" CCTAX_NET_SPIN_US=100
-tail -n 4 "$out/search.txt" | sed 's/^/  /'
+echo "searched after $((SECONDS - started)) s"
 
-# Rounds: every arm once, in an order that turns, as long as time allows (two at least, five at most).
-sizes=(8 128 1024 8192 65536 262144 1048576 4194304 16777216 "$large")
-arms=(socket-default socket-best plain-default plain-best tls-default tls-best)
+# Rounds: every arm once, in an order that turns, as long as time allows (two at least, seven at most).
+arms=(socket-default socket-best plain-default plain-best tls-default tls-best tls-best-128)
 one() { # ARM
   case $1 in
   socket-default) env "${socket[@]}" timeout 40 "$work/net_gpu" time 2 "${sizes[@]}" ;;
@@ -128,36 +146,40 @@ one() { # ARM
   plain-default) env "${plain[@]}" timeout 40 "$work/net_gpu" time 2 "${sizes[@]}" ;;
   plain-best) env "${plain[@]}" "${plain_best[@]}" timeout 40 "$work/net_gpu" time 2 "${sizes[@]}" ;;
   tls-default) env "${tls[@]}" timeout 40 "$work/net_gpu" time 2 "${sizes[@]}" ;;
+  tls-best-128) env "${tls[@]}" "${tls_best[@]}" CCTAX_NET_CIPHER=aes-128-gcm timeout 40 "$work/net_gpu" time 2 "${sizes[@]}" ;;
   tls-best) env "${tls[@]}" "${tls_best[@]}" CCTAX_NET_STATS="$out/tls.jsonl" timeout 40 "$work/net_gpu" time 2 "${sizes[@]}" ;;
   esac 2>>"$out/errors.log"
 }
 : >"$out/rounds.txt"
-for ((round = 0; round < 5 && (round < 2 || SECONDS - started < 195); round++)); do
+for ((round = 0; round < 7 && (round < 2 || SECONDS - started < time_for_rounds); round++)); do
   for ((i = 0; i < ${#arms[@]}; i++)); do
     turn=${arms[$(((i + round) % ${#arms[@]}))]}
-    one "$turn" | sed "s/^/$round $turn /" >>"$out/rounds.txt"
+    one "$turn" | grep -E '^[0-9]+ ' | sed "s/^/$round $turn /" >>"$out/rounds.txt"
   done
 done
-python3 - "$out/rounds.txt" "socket ${socket_best[*]}" "plain ${plain_best[*]}" "tls ${tls_best[*]}" <<'TABLE'
+python3 - "$out/rounds.txt" "$machine" "socket ${socket_best[*]}" "plain ${plain_best[*]}" "tls ${tls_best[*]}" <<'TABLE'
 import collections, statistics, sys
 rows = collections.defaultdict(list)
 for line in open(sys.argv[1]):
     _, arm, size, us, gbs, cores = line.split()
     rows[arm, int(size)].append((float(us), float(cores)))
-arms = ["socket-default", "socket-best", "plain-default", "plain-best", "tls-default", "tls-best"]
+arms = ["socket-default", "socket-best", "plain-default", "plain-best", "tls-default", "tls-best", "tls-best-128"]
 sizes = sorted({size for _, size in rows})
+cores = lambda arm, size: statistics.median([v[1] for v in rows[arm, size]] or [float("nan")])
 us = lambda arm, size: statistics.median([v[0] for v in rows[arm, size]] or [float("nan")])
-print("\nbest: " + "; ".join(sys.argv[2:]))
-print("all-reduce, 2 ranks, loopback; us an operation, median (least-most) of %d rounds" % max(map(len, rows.values())))
+print("\n%s\nbest: %s" % (sys.argv[2].strip(), "; ".join(sys.argv[3:])))
+print("all-reduce, 2 ranks on 2 GPUs, loopback; us an operation, median (least-most) of %d rounds" % max(map(len, rows.values())))
 print("%10s" % "bytes" + "".join("%28s" % a for a in arms))
 for s in sizes:
     print("%10d" % s + "".join("%28s" % ("%.1f (%.1f-%.1f)" % (us(a, s), min(rows[a, s])[0], max(rows[a, s])[0])) if rows[a, s] else "%28s" % "-" for a in arms))
 print("%10s" % "GB/s" + "".join("%28s" % ("%.2f" % (1e-3 * sizes[-1] / us(a, sizes[-1]))) for a in arms) + "   at %d bytes" % sizes[-1])
-print("%10s" % "cores" + "".join("%28.1f" % statistics.median([v[1] for v in rows[a, sizes[-1]]] or [float("nan")]) for a in arms) + "   a rank there")
-big, small = sizes[-1], sizes[0]
+print("%10s" % "cores" + "".join("%28.1f" % cores(a, sizes[-1]) for a in arms) + "   a rank there")
+print("%10s" % "core ns/B" + "".join("%28.2f" % (1e3 * cores(a, sizes[-1]) * us(a, sizes[-1]) / sizes[-1]) for a in arms) + "   of one rank, to send and to receive a byte")
+big = sizes[-1]
 print("plain-best / socket-best at %d: %.2f of its bandwidth (wanted: 1 or more)" % (big, us("socket-best", big) / us("plain-best", big)))
-print("tls-best / plain-best: %.2f (wanted: 0.85 or more); tls-best %.2f GB/s (wanted: above socket-default's %.2f)" % (
-    us("plain-best", big) / us("tls-best", big), 1e-3 * big / us("tls-best", big), 1e-3 * big / us("socket-default", big)))
+for tls in "tls-default", "tls-best", "tls-best-128":
+    print("%s: %.2f of plain-best (wanted: 0.85 or more), %.2f GB/s (wanted: above 7.2)" % (
+        tls, us("plain-best", big) / us(tls, big), 1e-3 * big / us(tls, big)))
 for s in sizes[:4]:
     least = min(us("socket-default", s), us("socket-best", s))
     print("%d bytes: plain %.2f, tls %.2f times Socket (wanted: 1.3 or less)" % (
