@@ -131,6 +131,8 @@ static void what_crosses_the_wire_is_sealed(void **state) {
 
 /* ---- the link goes down in mid-message ---- */
 
+static atomic_int *is_met; /* in memory that sides and cutter share */
+
 static int cut_off(struct play *play) { /* sends or receives until the wire is cut, and is told so */
   void *comm, *request = NULL;
   static char data[PAYLOAD];
@@ -139,6 +141,7 @@ static int cut_off(struct play *play) { /* sends or receives until the wire is c
   int tag = 0, got;
   enum cct_nccl result = CCT_NCCL_SUCCESS;
   PLAY_CHECK(play_meet(play, 1, play->role ? NULL : &comm, play->role ? &comm : NULL) == CCT_NCCL_SUCCESS);
+  atomic_store(is_met, 1);
   int64_t start = play_now_ns();
   while (!result && play_now_ns() - start < 20000000000) {
     request = NULL;
@@ -154,7 +157,9 @@ static int cut_off(struct play *play) { /* sends or receives until the wire is c
 static pid_t cut_soon(void) {
   pid_t cutter = fork();
   if (cutter == 0) {
-    usleep(700000);
+    while (!atomic_load(is_met))
+      usleep(10000);
+    usleep(300000);
     _exit(system("ip link set cctax1 down") != 0);
   }
   return cutter;
@@ -166,10 +171,14 @@ static void a_link_that_goes_down_is_an_error_on_both_sides(void **state) {
   const char *near[] = {psk, "NCCL_SOCKET_IFNAME=cctax", "CCTAX_NET_DEAD_S=2", NULL};
   const char *far[] = {psk, "NCCL_SOCKET_IFNAME=cctax", "CCTAX_NET_DEAD_S=2", network, NULL};
   struct play_case play = {.sides = {cut_off, cut_off}, .env = {near, far}};
+  is_met = mmap(NULL, sizeof *is_met, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(is_met, MAP_FAILED);
   pid_t cutter = cut_soon();
   int is_good = play_run(&play);
+  atomic_store(is_met, 1); /* where they never met, the cutter must still end */
   waitpid(cutter, &status, 0);
   play_free(&play);
+  munmap(is_met, sizeof *is_met);
   assert_true(is_good && status == 0);
 }
 
