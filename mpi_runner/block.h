@@ -48,6 +48,8 @@ void cct_block_drift(const struct cct_backend_ops *ops, struct cct_backend *back
  * tuner, net and registration. Before the backend is opened. A profile may be NULL. */
 void cct_block_environment(const struct cct_agenda *agenda, const struct cct_block_at *at,
                            const struct cct_profile *machine, const struct cct_profile *emulated);
+/* Every variable of NCCL's and of the net plugin's that is set, as a condition fact. */
+void cct_block_environment_facts(struct cct_fact_list *list);
 
 /* ---- block_samples.c ---- */
 

@@ -62,3 +62,14 @@ void cct_block_environment(const struct cct_agenda *agenda, const struct cct_blo
     setenv("NCCL_GRAPH_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
   }
 }
+
+void cct_block_environment_facts(struct cct_fact_list *list) {
+  for (char **at = environ; *at; at++) {
+    const char *equals = strchr(*at, '=');
+    char name[48];
+    if ((strncmp(*at, "NCCL_", 5) && strncmp(*at, "CCTAX_NET_", 10)) || !equals)
+      continue;
+    snprintf(name, sizeof name, "%.*s", (int)(equals - *at < 47 ? equals - *at : 47), *at);
+    cct_fact_add(list, CCT_FACT_CONDITION, name, "%s", equals + 1);
+  }
+}

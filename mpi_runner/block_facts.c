@@ -195,17 +195,6 @@ static void machine_facts(const struct cct_block_binding *binding, struct cct_fa
   binding_facts(binding, list);
 }
 
-static void environment_facts(struct cct_fact_list *list) {
-  for (char **at = environ; *at; at++) {
-    const char *equals = strchr(*at, '=');
-    char name[48];
-    if ((strncmp(*at, "NCCL_", 5) && strncmp(*at, "CCTAX_NET_", 10)) || !equals)
-      continue;
-    snprintf(name, sizeof name, "%.*s", (int)(equals - *at < 47 ? equals - *at : 47), *at);
-    cct_fact_add(list, CCT_FACT_CONDITION, name, "%s", equals + 1);
-  }
-}
-
 static enum cct_status program_fact(const struct cct_agenda *agenda, struct cct_fact_list *list) {
   char hex[65];
   enum cct_status status = cct_digest_text(agenda->programs, (size_t)agenda->n_cells * sizeof *agenda->programs, hex);
@@ -244,7 +233,7 @@ enum cct_status cct_block_facts(const struct cct_world *world, const struct cct_
   if (strcmp(agenda->backend, "sim")) { /* whose figures do not depend on the machine it runs on */
     cct_fact_add(facts_out, CCT_FACT_IDENTITY, "mpi", "%s", cct_world_mpi_version(version, sizeof version));
     machine_facts(binding, facts_out);
-    environment_facts(facts_out);
+    cct_block_environment_facts(facts_out);
   }
   if (!status)
     status = backend_facts(world, ops, backend, facts_out);
