@@ -147,7 +147,7 @@ static enum cct_status pointers_prepare(struct cct_executor *x, int id) {
   }
   enum cct_status status = plan->pointers ? CCT_OK : CCT_CUDA(cudaMalloc((void **)&plan->pointers, bytes));
   if (!status)
-    status = CCT_CUDA(cudaMemcpy(plan->pointers, host, bytes, cudaMemcpyHostToDevice));
+    status = cct_cuda_upload(plan->pointers, host, bytes);
   free(host);
   return status;
 }

@@ -12,6 +12,16 @@ int64_t cct_cuda_type_bytes(enum cct_type type, int64_t elements) {
   return elements * cct_type_bits(type) / 8;
 }
 
+enum cct_status cct_cuda_clear(void *at, int byte, size_t n) {
+  enum cct_status status = CCT_CUDA(cudaMemset(at, byte, n));
+  return status ? status : CCT_CUDA(cudaStreamSynchronize(NULL));
+}
+
+enum cct_status cct_cuda_upload(void *to, const void *from, size_t n) {
+  enum cct_status status = CCT_CUDA(cudaMemcpy(to, from, n, cudaMemcpyHostToDevice));
+  return status ? status : CCT_CUDA(cudaStreamSynchronize(NULL));
+}
+
 struct needs { /* bytes of an operation's operands */
   int64_t in[2], out;
 };

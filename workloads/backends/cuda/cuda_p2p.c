@@ -11,11 +11,9 @@ struct handle { /* what a rank tells the others */
   int rank;
 };
 
-static enum cct_status area_new(struct cct_backend *backend, struct cct_p2p_area **area_out) {
+static enum cct_status area_new(struct cct_p2p_area **area_out) {
   enum cct_status status = CCT_CUDA(cudaMalloc((void **)area_out, sizeof **area_out));
-  if (!status)
-    status = CCT_CUDA(cudaMemset(*area_out, 0, offsetof(struct cct_p2p_area, data)));
-  return status ? status : CCT_CUDA(cudaStreamSynchronize(backend->side));
+  return status ? status : cct_cuda_clear(*area_out, 0, offsetof(struct cct_p2p_area, data));
 }
 
 static enum cct_status map_peers(struct cct_backend *backend, struct communicator *c, const struct handle *handles) {
@@ -45,7 +43,7 @@ enum cct_status cct_cuda_p2p_open(struct cct_backend *backend, struct communicat
     *c->peers = (struct cct_p2p_peers){.ranks = c->size, .rank = c->index, .limit_ns = backend->options.deadline_ns};
     if (c->peers->limit_ns <= 0)
       c->peers->limit_ns = 60000000000;
-    status = area_new(backend, &c->peers->area[c->index]);
+    status = area_new(&c->peers->area[c->index]);
   }
   if (!status && c->size > 1)
     status = CCT_CUDA(cudaIpcGetMemHandle(&own.ipc, c->peers->area[c->index]));

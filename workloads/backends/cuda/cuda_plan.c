@@ -225,8 +225,7 @@ static enum cct_status plan_all(struct cct_executor *x) {
       status = cct_cuda_bounce_prepare(x, id);
   }
   if (!status && x->program->n_slots)
-    status = CCT_CUDA(
-        cudaMemcpy(x->device_slots, x->slots, (size_t)x->program->n_slots * sizeof *x->slots, cudaMemcpyHostToDevice));
+    status = cct_cuda_upload(x->device_slots, x->slots, (size_t)x->program->n_slots * sizeof *x->slots);
   return status;
 }
 

@@ -19,7 +19,7 @@ enum cct_status cct_cuda_trace_open(struct cct_executor *x) {
   if (!x->spans)
     return cct_fail(CCT_NOMEM, "out of memory");
   enum cct_status status = CCT_CUDA(cudaMalloc((void **)&x->marks, 2 * n * sizeof *x->marks));
-  return status ? status : CCT_CUDA(cudaMemset(x->marks, 0, 2 * n * sizeof *x->marks));
+  return status ? status : cct_cuda_clear(x->marks, 0, 2 * n * sizeof *x->marks);
 }
 
 void cct_cuda_trace_close(struct cct_executor *x) {

@@ -42,7 +42,7 @@ enum cct_status cct_cuda_run_marker(struct experiment *e) {
   memset(&word, MARKER, sizeof word);
   enum cct_status status = CCT_CUDA(cudaMalloc(&memory, MARKER_BYTES));
   if (!status && e->parameters[0] > 0) {
-    status = CCT_CUDA(cudaMemset(memory, MARKER, MARKER_BYTES));
+    status = cct_cuda_clear(memory, MARKER, MARKER_BYTES);
   } else if (!status) {
     unsigned *seen = malloc(MARKER_BYTES);
     status = seen ? CCT_CUDA(cudaMemcpy(seen, memory, MARKER_BYTES, cudaMemcpyDeviceToHost))

@@ -265,7 +265,7 @@ static enum cct_status verify_copy(struct cct_executor *x, int id, struct cct_wr
   if (op->copy.direction == CCT_COPY_D2H)
     memset(plan->out, POISON, n);
   else
-    status = CCT_CUDA(cudaMemset(plan->out, POISON, n));
+    status = cct_cuda_clear(plan->out, POISON, n);
   if (!status)
     status = perform(x, id, NULL, 0);
   if (!status)
