@@ -202,8 +202,9 @@ static enum cct_status perform_blocks(struct run *run) {
       status = perform_block(run, b, &progress);
   }
   if (status == CCT_STOPPED || status == CCT_NOSPACE)
-    cct_note("%d of %d blocks are finished; go on with: cctax run -o %s --resume",
-             n_blocks - run->n_planned + run->n_performed, n_blocks, run->flags->v[CCT_OPT_OUTPUT].s);
+    cct_note("%d of %d blocks are finished; go on with: cctax %s -o %s --resume",
+             n_blocks - run->n_planned + run->n_performed, n_blocks, run->print ? "coll" : "run",
+             run->flags->v[CCT_OPT_OUTPUT].s);
   return status;
 }
 
