@@ -156,7 +156,8 @@ static enum cct_status add_samples(const struct cct_block_metric *metric, struct
     if (!steps[s].is_set)
       continue;
     summary->steps[summary->n] = steps[s].worst;
-    summary->spreads[summary->n++] = steps[s].worst ? fabs(steps[s].worst - steps[s].best) / fabs(steps[s].worst) : 0;
+    summary->spreads[summary->n++] =
+        steps[s].worst != 0 ? fabs(steps[s].worst - steps[s].best) / fabs(steps[s].worst) : 0;
     summary->slowest[steps[s].rank]++;
   }
   free(steps);

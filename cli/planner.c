@@ -253,7 +253,7 @@ static enum cct_status find_concurrency(const struct cct_planner *planner, const
   while (!status && bad - good > 1) {
     int64_t middle = good ? (good + bad) / 2 : bad == most + 1 ? most : (bad + 1) / 2;
     status = token_time(planner, cell, layout, middle, mask, &ns);
-    if (ns <= limit_ns)
+    if (!status && ns <= limit_ns)
       good = middle;
     else
       bad = middle;

@@ -33,7 +33,7 @@ static void say(const char *level, const char *text) {
     return; /* stderr is gone: there is nobody left to tell */
 }
 
-enum cct_status cct_fail(enum cct_status status, const char *format, ...) {
+enum cct_status(cct_fail)(enum cct_status status, const char *format, ...) {
   char text[2048];
   va_list args;
   va_start(args, format);

@@ -21,7 +21,7 @@ static void end_all(const struct cct_world *world, const char *where) {
 enum cct_status cct_world_agree(const struct cct_world *world, enum cct_status status, const char *where,
                                 int64_t patience_ns) {
   struct cct_request *request;
-  int32_t mine = status, worst = CCT_OK, *all = calloc((size_t)world->size, sizeof *all);
+  int32_t mine = (int32_t)status, worst = CCT_OK, *all = calloc((size_t)world->size, sizeof *all);
   int is_done = 0;
   if (!all) { /* the others would wait for ever */
     (void)cct_fail(CCT_NOMEM, "out of memory");
