@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "report/attribute.h"
 #include "report/report.h"
-#include "report/verdict.h"
 
 static double median_of(const struct cct_report_cell *cell, double centre) {
   return exp(strcmp(cell->metric.better, "higher") ? centre : -centre);
@@ -215,42 +214,4 @@ enum cct_status cct_report_to_csv(const struct cct_report *report, struct cct_te
   }
   cct_json_free(document);
   return text->is_failed ? cct_fail(CCT_NOMEM, "out of memory: %zu rows of CSV", cct_json_size(rows)) : CCT_OK;
-}
-
-/* ---- the table of a terminal ---- */
-
-void cct_report_to_table(const struct cct_report *report, struct cct_text *text) {
-  int width = 4, arm_width = 3;
-  for (int c = 0; c < report->n_cells; c++)
-    width = (int)strlen(report->cells[c].title) > width ? (int)strlen(report->cells[c].title) : width;
-  for (int a = 1; a < report->n_arms; a++)
-    arm_width = (int)strlen(report->arms[a]) > arm_width ? (int)strlen(report->arms[a]) : arm_width;
-  cct_text_add(text, "%-*s  %-*s  %12s  %12s  %-26s  %10s  %-8s %s\n", width, "cell", arm_width, "arm", "baseline",
-               "median", "time [95 %]", "throughput", "verdict", "label");
-  for (int r = 0; r < report->n_results; r++) {
-    const struct cct_result *result = &report->results[r];
-    const struct cct_report_cell *cell = &report->cells[result->cell];
-    const struct cct_comparison *c = &result->comparison;
-    char baseline[48], median[48], effect[96], loss[32] = "-";
-    cct_value_text(median_of(cell, c->centre[0]), cell->metric.unit, baseline);
-    cct_value_text(median_of(cell, c->centre[1]), cell->metric.unit, median);
-    if (isfinite(c->effect))
-      cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, loss);
-    cct_text_add(text, "%-*s  %-*s  %12s  %12s  %-26s  %10s  %-8s %s\n", width, cell->title, arm_width,
-                 report->arms[result->arm], baseline, median, cct_effect_text(c, effect), loss,
-                 cct_verdict_name(result->verdict), result->label);
-    if (*result->reason)
-      cct_text_add(text, "%*s  %s\n", width, "", result->reason);
-  }
-  cct_text_add(text, "\n");
-  for (int part = 0; part < CCT_VERDICT_PART_COUNT; part++) {
-    cct_text_add(text, "%s: ", cct_verdict_title((enum cct_verdict_part)part));
-    cct_verdict_text(report, (enum cct_verdict_part)part, text);
-    cct_text_add(text, "\n");
-  }
-  for (int i = 0; i < report->gate.n_allowed; i++) {
-    const struct cct_gate_finding *f = &report->gate.allowed[i];
-    cct_text_add(text, "ALLOWED: %s fact '%s' differs ('%s', '%s'); these arms are not strictly comparable\n",
-                 cct_fact_class_name(f->fact_class), f->name, f->left, f->right);
-  }
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,26 +46,27 @@ int cct_text_width(const char *text, int limit) {
 
 void cct_figure_field(struct cct_figure *figure, const char *text, int limit, const char *after) {
   struct cct_text *data = &figure->data;
-  int width = 0;
+  int width = cct_text_width(text, INT_MAX), head = width > limit ? limit / 2 : width, at = 0;
   if (!*text)
     cct_text_add(data, " "); /* an empty field would read as missing */
-  for (const char *p = text; *p; width++) {
+  for (const char *p = text; *p; at++) {
     int n = character_length((const unsigned char *)p);
-    if (width == limit - 1 && p[n ? n : 1]) {
-      cct_text_add(data, "\u2026");
-      break;
+    const char *taken = p;
+    p += n ? n : 1;
+    if (at >= head && at < head + width - limit + 1) { /* what tells names apart stands at their ends */
+      cct_text_add(data, at == head ? "\u2026" : "");
+      continue;
     }
-    if (n == 0 || (unsigned char)*p < 0x20 || *p == 0x7f)
+    if (n == 0 || (unsigned char)*taken < 0x20 || *taken == 0x7f)
       cct_text_add(data, " ");
-    else if (*p == '"')
+    else if (*taken == '"')
       cct_text_add(data, "\u201d"); /* gnuplot takes quotes for the ends of a field, a backslash for an escape */
-    else if (*p == '\\')
+    else if (*taken == '\\')
       cct_text_add(data, "\u2216");
-    else if (*p == '#' && width == 0)
+    else if (*taken == '#' && at == 0)
       cct_text_add(data, "\uff03"); /* a comment's sign */
     else
-      cct_text_append(data, p, (size_t)n);
-    p += n ? n : 1;
+      cct_text_append(data, taken, (size_t)n);
   }
   cct_text_add(data, "%s", after);
 }

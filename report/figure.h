@@ -25,7 +25,7 @@ void cct_figure_title(struct cct_figure *figure, const char *title, const char *
 /* Opens a further dataset. */
 void cct_figure_next(struct cct_figure *figure);
 /* A text as one field, followed by `after` ("\t" or "\n"): no quotes, backslashes or control characters survive; longer
- * than `limit` characters it ends with an ellipsis. */
+ * than `limit` characters it loses its middle to an ellipsis. */
 void cct_figure_field(struct cct_figure *figure, const char *text, int limit, const char *after);
 /* Characters (not bytes) of a text, at most `limit`. */
 int cct_text_width(const char *text, int limit);

@@ -11,13 +11,24 @@ struct cct_figure *cct_figures_add(struct cct_figures *figures, const char *name
 void cct_arms_text(const struct cct_report *report, char *out, size_t size);
 void cct_figure_arms(const struct cct_report *report, struct cct_figure *figure); /* dataset 1: the arms */
 
+#define CCT_FIGURE_NAME 48 /* characters of a cell's name in a figure */
+
 struct cct_ranked {
-  int cell;
+  int cell, kind;
   double largest; /* effect over its arms */
 };
-/* Primary cells with a comparison, the costliest first; their number. The caller frees `rows_out`; NULL: out of memory.
+/* Primary cells with a comparison, the costliest `most` of them: kinds stand together, the costliest first, and within
+ * each the costliest cell first. Their number, `n_out` that of all. The caller frees `rows_out`; NULL: out of memory.
  */
-int cct_rank_cells(const struct cct_report *report, struct cct_ranked **rows_out);
+int cct_rank_cells(const struct cct_report *report, int most, struct cct_ranked **rows_out, int *n_out);
+
+/* An axis of per cents from `lo` to `hi` with room beyond, `beyond` of its length. `is_wide`: as asinh(x / 2), linear
+ * near 0 and logarithmic from about 2 % on, where one linear scale would hide the small beside the large. */
+struct cct_axis {
+  double lo, hi;
+  int is_wide;
+};
+struct cct_axis cct_axis_of(double lo, double hi, int is_wide, double beyond);
 
 /* Each adds its figure, or nothing where the report has no data for it. */
 enum cct_status cct_figure_size(const struct cct_report *report, struct cct_figures *figures) CCT_CHECKED;

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "report/assets.h"
 #include "report/figure_parts.h"
-#include "report/verdict.h"
+#include "report/numbers.h"
 
 static int has_interval(const struct cct_report *report) {
   for (int r = 0; r < report->n_results; r++)
@@ -67,6 +67,18 @@ void cct_figure_arms(const struct cct_report *report, struct cct_figure *figure)
   }
 }
 
+/* ---- axis ---- */
+
+static const double linear_pct = 2; /* as style.gp has it */
+
+struct cct_axis cct_axis_of(double lo, double hi, int is_wide, double beyond) {
+  double from = is_wide ? asinh(lo / linear_pct) : lo, to = is_wide ? asinh(hi / linear_pct) : hi;
+  double range = to - from > 1e-3 ? to - from : 1;
+  from -= lo < 0 ? 0.06 * range : 0;
+  to += beyond * range;
+  return (struct cct_axis){is_wide ? linear_pct * sinh(from) : from, is_wide ? linear_pct * sinh(to) : to, is_wide};
+}
+
 /* ---- overhead by cell ---- */
 
 static int by_largest(const void *left, const void *right) {
@@ -74,7 +86,27 @@ static int by_largest(const void *left, const void *right) {
   return a->largest < b->largest ? 1 : a->largest > b->largest ? -1 : a->cell - b->cell;
 }
 
-int cct_rank_cells(const struct cct_report *report, struct cct_ranked **rows_out) {
+static int by_kind(const void *left, const void *right) {
+  const struct cct_ranked *a = left, *b = right;
+  return a->kind != b->kind ? a->kind - b->kind : by_largest(left, right);
+}
+
+/* From kinds in any order to kinds in the order of their costliest cells. */
+static void order_kinds(struct cct_ranked *rows, int n) {
+  for (int i = 0; i < n; i++)
+    rows[i].kind = -1 - rows[i].kind; /* not yet placed */
+  for (int i = 0, placed = 0; i < n; i++) {
+    int kind = rows[i].kind;
+    if (kind >= 0)
+      continue;
+    for (int j = i; j < n; j++)
+      if (rows[j].kind == kind)
+        rows[j].kind = placed;
+    placed++;
+  }
+}
+
+int cct_rank_cells(const struct cct_report *report, int most, struct cct_ranked **rows_out, int *n_out) {
   struct cct_ranked *rows = calloc((size_t)report->n_cells, sizeof *rows);
   int n = 0;
   for (int r = 0; rows && r < report->n_results; r++) {
@@ -86,17 +118,44 @@ int cct_rank_cells(const struct cct_report *report, struct cct_ranked **rows_out
     if (n && rows[n - 1].cell == result->cell)
       rows[n - 1].largest = fmax(rows[n - 1].largest, result->comparison.effect);
     else
-      rows[n++] = (struct cct_ranked){result->cell, result->comparison.effect};
+      rows[n++] = (struct cct_ranked){result->cell, cell->kind_index, result->comparison.effect};
   }
-  if (rows)
+  int shown = n < most ? n : most;
+  if (rows) {
     qsort(rows, (size_t)n, sizeof *rows, by_largest);
+    order_kinds(rows, shown);
+    qsort(rows, (size_t)shown, sizeof *rows, by_kind);
+  }
   *rows_out = rows;
-  return n;
+  *n_out = n;
+  return shown;
+}
+
+struct extent { /* of what an axis has to show */
+  double lo, hi, smallest;
+  int labels;
+};
+
+static void put_point(const struct cct_report *report, const struct cct_result *result, double y, int is_named,
+                      struct cct_figure *figure, struct extent *extent) {
+  const struct cct_comparison *c = &result->comparison;
+  const char *title = report->cells[result->cell].title;
+  double pct = cct_time_overhead_pct(c->effect), low = c->df > 0 ? cct_time_overhead_pct(c->lo) : pct,
+         high = c->df > 0 ? cct_time_overhead_pct(c->hi) : pct;
+  char text[32];
+  extent->lo = fmin(extent->lo, low);
+  extent->hi = fmax(extent->hi, high);
+  extent->smallest = fmin(extent->smallest, fabs(pct));
+  extent->labels = (int)fmax(extent->labels, cct_text_width(title, CCT_FIGURE_NAME));
+  cct_text_add(&figure->data, "%.6g\t%d\t%.6g\t%.6g\t%.6g\t", y, result->arm, pct, low, high);
+  /* The name once a row; its points' values only where one is. */
+  cct_figure_field(figure, is_named ? title : "", CCT_FIGURE_NAME, "\t");
+  cct_figure_field(figure, report->n_arms == 2 ? cct_percent_text(pct, (high - low) / 2, text) : "", 20, "\n");
 }
 
 static enum cct_status overhead(const struct cct_report *report, struct cct_figures *figures) {
   struct cct_ranked *rows;
-  int n = cct_rank_cells(report, &rows), shown = n < CCT_FIGURE_ROWS ? n : CCT_FIGURE_ROWS, labels = 0;
+  int n, shown = cct_rank_cells(report, CCT_FIGURE_ROWS, &rows, &n);
   if (!rows)
     return cct_fail(CCT_NOMEM, "out of memory: %d cells", report->n_cells);
   if (!n) {
@@ -104,7 +163,8 @@ static enum cct_status overhead(const struct cct_report *report, struct cct_figu
     return CCT_OK;
   }
   char arms[256], effect[96];
-  double lo = 0, hi = 0;
+  struct extent extent = {.smallest = INFINITY};
+  double y = 0;
   cct_arms_text(report, arms, sizeof arms);
   struct cct_figure *figure = cct_figures_add(figures, "overhead", "What does each cell lose?", cct_asset_overhead_gp);
   cct_figure_title(figure, shown < n ? "Time added, the costliest cells" : "Time added, by cell", arms,
@@ -112,40 +172,37 @@ static enum cct_status overhead(const struct cct_report *report, struct cct_figu
   cct_figure_arms(report, figure);
   cct_figure_next(figure);
   cct_text_add(&figure->data, "# row\tarm\ttime_pct\tlo_pct\thi_pct\tcell\ttext\n");
-  cct_text_add(&figure->alt, "Dot plot of the time added, with 95 %% intervals, %s. ", arms);
-  for (int i = 0, named = -1; i < shown; i++)
+  cct_text_add(&figure->alt, "Dot plot of the time added, %s. ", arms);
+  for (int i = 0, named = -1; i < shown; i++) {
+    y += i == 0 ? 0 : rows[i].kind != rows[i - 1].kind ? 1.6 : 1;
     for (int r = 0; r < report->n_results; r++) {
       const struct cct_result *result = &report->results[r];
       if (result->cell != rows[i].cell || result->verdict == CCT_VERDICT_REFUSED)
         continue;
-      const struct cct_comparison *c = &result->comparison;
-      double pct = cct_time_overhead_pct(c->effect);
-      double low = c->df > 0 ? cct_time_overhead_pct(c->lo) : pct,
-             high = c->df > 0 ? cct_time_overhead_pct(c->hi) : pct;
-      const char *title = report->cells[result->cell].title;
-      char text[32];
-      lo = fmin(lo, low);
-      hi = fmax(hi, high);
-      labels = cct_text_width(title, 46) > labels ? cct_text_width(title, 46) : labels;
-      cct_text_add(&figure->data, "%d\t%d\t%.6g\t%.6g\t%.6g\t", i, result->arm, pct, low, high);
-      cct_figure_field(figure, named < i ? title : "", 46, "\t"); /* once a row; its points' values only where one is */
-      cct_figure_field(figure, report->n_arms == 2 ? cct_percent_text(pct, (high - low) / 2, text) : "", 20, "\n");
+      put_point(report, result, y, named < i, figure, &extent);
+      if (named < i && (i == 0 || rows[i].kind != rows[i - 1].kind))
+        cct_text_add(&figure->alt, "%s: %s. ", report->cells[result->cell].title,
+                     cct_effect_text(&result->comparison, effect));
       named = i;
-      if (i < 5)
-        cct_text_add(&figure->alt, "%s: %s. ", title, cct_effect_text(c, effect));
     }
-  cct_text_add(&figure->caption, "The costliest first. ");
+  }
+  double most = fmax(extent.hi, -extent.lo);
+  struct cct_axis axis =
+      cct_axis_of(extent.lo, extent.hi, most > 20 && extent.smallest < most / 20, report->n_arms == 2 ? 0.16 : 0.06);
+  if (axis.is_wide)
+    cct_text_add(&figure->caption,
+                 "The axis is linear below about 2 %% and logarithmic beyond, so that small costs can "
+                 "be read beside large ones. ");
   if (has_interval(report))
     cct_text_add(&figure->caption, "A line is the 95 %% interval; where it crosses 0 the arms are not told apart. ");
   if (shown < n)
     cct_text_add(&figure->caption, "%d further cells are in the table and in report.csv. ", n - shown);
-  double range = hi - lo > 1e-3 ? hi - lo : 1;
-  cct_text_add(&figure->numbers, "ROWS = %d; LABELS = %d; ARMS = %d; LO = %.6g; HI = %.6g", shown, labels,
-               report->n_arms - 1, lo < 0 ? lo - 0.06 * range : 0, hi + (report->n_arms == 2 ? 0.16 : 0.06) * range);
+  cct_text_add(&figure->numbers, "ROWS = %.6g; LABELS = %d; ARMS = %d; WIDE = %d; LO = %.6g; HI = %.6g", y + 1,
+               extent.labels, report->n_arms - 1, axis.is_wide, axis.lo, axis.hi);
   figure->width = 860;
-  figure->height = 64 + 66 + shown * 26;
+  figure->height = 64 + 66 + (int)((y + 1) * 26);
   figure->narrow_width = 380;
-  figure->narrow_height = 100 + 66 + shown * 44;
+  figure->narrow_height = 100 + 66 + (int)((y + 1) * 44);
   free(rows);
   return CCT_OK;
 }

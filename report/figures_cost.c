@@ -9,7 +9,8 @@
 #include "report/assets.h"
 #include "report/attribute.h"
 #include "report/figure_parts.h"
-#include "report/verdict.h"
+#include "report/names.h"
+#include "report/numbers.h"
 
 /* ---- shares ---- */
 
@@ -22,13 +23,51 @@ static const struct cct_result *first_result(const struct cct_report *report, in
 
 static const char *const part_names[] = {"channel", "copies", "NVLink", "capability", "CPU", "interaction", "seen"};
 
-struct span { /* of a figure's axis, and its longest label */
+struct panel { /* rows of one kind that one scale shows */
+  int first, n;
   double lo, hi;
-  int labels;
 };
 
+enum {
+  MOST_PANELS = 6
+};
+
+/* How far a row's bar, or what was seen, goes to the left and to the right. */
+static void reach_of(const struct cct_result *result, double *lo, double *hi) {
+  const struct cct_attribution *a = &result->attribution;
+  double seen = cct_time_overhead_pct(result->comparison.effect);
+  *lo = fmin(a->interaction, 0);
+  *hi = fmax(a->interaction, 0);
+  for (int k = 0; k < CCT_BOUNDARY_COUNT; k++) {
+    *lo += fmin(a->share[k], 0);
+    *hi += fmax(a->share[k], 0);
+  }
+  *lo = fmin(*lo, seen);
+  *hi = fmax(*hi, seen);
+}
+
+/* A new panel where another kind begins, or where a bar would be shorter than a fifteenth of its panel. */
+static int split_panels(const struct cct_report *report, const struct cct_ranked *rows, int n,
+                        struct panel panels[MOST_PANELS]) {
+  int count = 0;
+  for (int i = 0; i < n; i++) {
+    double lo, hi;
+    reach_of(first_result(report, rows[i].cell), &lo, &hi);
+    struct panel *panel = &panels[count - 1];
+    if (!count ||
+        (count < MOST_PANELS && (rows[i].kind != rows[i - 1].kind || hi - lo < (panel->hi - panel->lo) / 15))) {
+      panel = &panels[count++];
+      *panel = (struct panel){.first = i};
+    }
+    panel->n++;
+    panel->lo = fmin(panel->lo, lo);
+    panel->hi = fmax(panel->hi, hi);
+  }
+  return count;
+}
+
 /* The stacked segments of one bar: what adds goes right of 0, what takes away goes left. */
-static void put_bar(struct cct_figure *figure, int row, const struct cct_attribution *a, double *lo, double *hi) {
+static void put_bar(struct cct_figure *figure, int row, const struct cct_attribution *a) {
   double right = 0, left = 0;
   for (int k = 0; k <= CCT_BOUNDARY_COUNT; k++) {
     double part = k < CCT_BOUNDARY_COUNT ? a->share[k] : a->interaction;
@@ -36,103 +75,91 @@ static void put_bar(struct cct_figure *figure, int row, const struct cct_attribu
     cct_text_add(&figure->data, "%d\t%d\t%.6g\t%.6g\n", row, k + 1, *end, *end + part);
     *end += part;
   }
-  *lo = fmin(*lo, left);
-  *hi = fmax(*hi, right);
 }
 
-/* The bars' ends, what was seen and the residual: dataset 3. */
-static void put_seen(const struct cct_report *report, struct cct_figure *figure, const struct cct_ranked *rows,
-                     int shown, struct span *span) {
-  char text[40];
-  cct_figure_next(figure);
-  cct_text_add(&figure->data, "# row\tseen_pct\tcell\tend_of_bar_pct\tresidual\n");
+/* The bar's end, what was seen and the residual. */
+static void put_seen(const struct cct_report *report, struct cct_figure *figure, int row, int cell) {
+  const struct cct_result *result = first_result(report, cell);
+  const struct cct_attribution *a = &result->attribution;
+  const char *title = report->cells[cell].title;
+  double seen = cct_time_overhead_pct(result->comparison.effect), lo, hi;
+  int largest = 0;
+  reach_of(result, &lo, &hi);
+  for (int k = 1; k < CCT_BOUNDARY_COUNT; k++)
+    largest = a->share[k] > a->share[largest] ? k : largest;
+  cct_text_add(&figure->data, "%d\t%.6g\t", row, seen);
+  cct_figure_field(figure, title, CCT_FIGURE_NAME, "\t");
+  cct_text_add(&figure->data, "%.6g\t%+.1f, residual %+.1f\n", fmax(hi, 0), seen + 0.0,
+               fabs(a->residual) < 0.05 ? 0.0 : a->residual);
+  if (row == 0)
+    cct_text_add(&figure->alt, "%s: %+.1f %%, most from %s (%+.1f), residual %+.1f. ", title, seen, part_names[largest],
+                 a->share[largest], a->residual);
+}
+
+static void put_panels(const struct cct_report *report, const struct cct_ranked *rows, const struct panel *panels,
+                       int n, struct cct_figure *figure) {
+  int labels = 0, shown = panels[n - 1].first + panels[n - 1].n;
+  for (int p = 0; p < n; p++) {
+    cct_figure_next(figure);
+    cct_text_add(&figure->data, "# row\tpart\tfrom_pct\tto_pct\n");
+    for (int i = 0; i < panels[p].n; i++)
+      put_bar(figure, i, &first_result(report, rows[panels[p].first + i].cell)->attribution);
+    cct_figure_next(figure);
+    cct_text_add(&figure->data, "# row\tseen_pct\tcell\tend_of_bar_pct\tresidual\n");
+    for (int i = 0; i < panels[p].n; i++)
+      put_seen(report, figure, i, rows[panels[p].first + i].cell);
+  }
   for (int i = 0; i < shown; i++) {
-    const struct cct_result *result = first_result(report, rows[i].cell);
-    const struct cct_attribution *a = &result->attribution;
-    const char *title = report->cells[result->cell].title;
-    double seen = cct_time_overhead_pct(result->comparison.effect), end = fmax(a->interaction, 0);
-    int largest = 0;
-    for (int k = 0; k < CCT_BOUNDARY_COUNT; k++) {
-      end += fmax(a->share[k], 0);
-      largest = a->share[k] > a->share[largest] ? k : largest;
-    }
-    end = fmax(fmax(end, seen), 0);
-    span->hi = fmax(span->hi, end);
-    span->lo = fmin(span->lo, seen);
-    span->labels = cct_text_width(title, 46) > span->labels ? cct_text_width(title, 46) : span->labels;
-    snprintf(text, sizeof text, "%+.1f, residual %+.1f", seen + 0.0, fabs(a->residual) < 0.05 ? 0.0 : a->residual);
-    cct_text_add(&figure->data, "%d\t%.6g\t", i, seen);
-    cct_figure_field(figure, title, 46, "\t");
-    cct_text_add(&figure->data, "%.6g\t%s\n", end, text);
-    if (i < 5)
-      cct_text_add(&figure->alt, "%s: %+.1f %%, most from %s (%+.1f), residual %+.1f. ", title, seen,
-                   part_names[largest], a->share[largest], a->residual);
+    int width = cct_text_width(report->cells[rows[i].cell].title, CCT_FIGURE_NAME);
+    labels = width > labels ? width : labels;
   }
-}
-
-static void add_shares(const struct cct_report *report, struct cct_figures *figures, const struct cct_ranked *rows,
-                       int n, const char *workload, int number) {
-  struct span span = {0};
-  char arms[256], name[48];
-  int shown = n < CCT_FIGURE_ROWS ? n : CCT_FIGURE_ROWS;
-  cct_arms_text(report, arms, sizeof arms);
-  snprintf(name, sizeof name, "shares_%d", number);
-  struct cct_figure *figure = cct_figures_add(figures, name, "", cct_asset_shares_gp);
-  snprintf(figure->heading, sizeof figure->heading, "Where does the cost of %.40s come from?", workload);
-  cct_figure_title(figure, "Share of each boundary", arms, "each switched on alone in sim", cct_report_label(report));
-  cct_figure_next(figure);
-  for (int k = 0; k < 7; k++)
-    cct_text_add(&figure->data, "%d\t%s\n", k + 1, part_names[k]);
-  cct_figure_next(figure);
-  cct_text_add(&figure->data, "# row\tpart\tfrom_pct\tto_pct\n");
-  for (int i = 0; i < shown; i++)
-    put_bar(figure, i, &first_result(report, rows[i].cell)->attribution, &span.lo, &span.hi);
-  cct_text_add(&figure->alt, "Stacked bars of the time added by boundary. ");
-  put_seen(report, figure, rows, shown, &span);
-  double range = span.hi - span.lo > 1e-3 ? span.hi - span.lo : 1;
-  cct_text_add(&figure->numbers, "ROWS = %d; LABELS = %d; LO = %.6g; HI = %.6g", shown, span.labels,
-               span.lo < 0 ? span.lo - 0.04 * range : 0, span.hi + 0.34 * range);
-  cct_text_add(&figure->caption,
-               "What lies right of 0 less what lies left is what sim says with all boundaries on; the diamond is "
-               "what was seen; the residual is their difference. Interaction is what boundaries cost only "
-               "together (right of 0), or hide from each other (left of 0). ");
-  if (shown < n)
-    cct_text_add(&figure->caption, "%d further cells are in report.csv. ", n - shown);
+  cct_text_add(&figure->numbers, "PANELS = %d; LABELS = %d\narray ROWS[%d]; array FROM[%d]; array TO[%d]\n", n, labels,
+               n, n, n);
+  for (int p = 0; p < n; p++) {
+    double range = panels[p].hi - panels[p].lo > 1e-3 ? panels[p].hi - panels[p].lo : 1;
+    cct_text_add(&figure->numbers, "ROWS[%d] = %d; FROM[%d] = %.6g; TO[%d] = %.6g\n", p + 1, panels[p].n, p + 1,
+                 panels[p].lo < 0 ? panels[p].lo - 0.04 * range : 0, p + 1, panels[p].hi + 0.34 * range);
+  }
   figure->width = 860;
-  figure->height = 108 + 60 + shown * 28;
+  figure->height = 108 + 22 + 44 * n + (int)(28 * (shown + 0.3 * n));
   figure->narrow_width = 380;
-  figure->narrow_height = 170 + 60 + shown * 48;
+  figure->narrow_height = 170 + 22 + 44 * n + (int)(48 * (shown + 0.3 * n));
 }
 
-/* One figure a workload: beside a prefill of several times 100 per cent, a decode step's few would not show. */
+/* Small bars beside one of several hundred per cent would not show, and a length on a bent axis would lie: so each
+ * kind, and each order of size within it, has its panel. */
 enum cct_status cct_figure_shares(const struct cct_report *report, struct cct_figures *figures) {
-  enum {
-    MOST = 4
-  };
-  struct cct_ranked *rows, *some = NULL;
-  const char *done[MOST];
-  int n = cct_rank_cells(report, &rows), n_done = 0;
-  if (rows)
-    some = calloc((size_t)n + 1, sizeof *some);
-  for (int i = 0; some && i < n && n_done < MOST; i++) {
-    const char *workload = report->cells[rows[i].cell].workload;
-    int k = 0, count = 0;
-    while (workload && k < n_done && strcmp(done[k], workload))
-      k++;
-    if (!workload || k < n_done || !first_result(report, rows[i].cell))
-      continue;
-    for (int j = i; j < n; j++) {
-      const char *other = report->cells[rows[j].cell].workload;
-      if (other && !strcmp(other, workload) && first_result(report, rows[j].cell))
-        some[count++] = rows[j];
-    }
-    done[n_done++] = workload;
-    add_shares(report, figures, some, count, workload, n_done);
+  struct cct_ranked *rows;
+  struct panel panels[MOST_PANELS];
+  char arms[256];
+  int all, n = cct_rank_cells(report, CCT_FIGURE_ROWS, &rows, &all), known = 0;
+  if (!rows)
+    return cct_fail(CCT_NOMEM, "out of memory: the shares' figure");
+  for (int i = 0; i < n; i++)
+    if (first_result(report, rows[i].cell))
+      rows[known++] = rows[i];
+  if (known) {
+    cct_arms_text(report, arms, sizeof arms);
+    struct cct_figure *figure =
+        cct_figures_add(figures, "shares", "Where does the cost come from?", cct_asset_shares_gp);
+    cct_figure_title(figure, "Share of each boundary", arms, "each switched on alone in sim", cct_report_label(report));
+    cct_figure_next(figure);
+    for (int k = 0; k < 7; k++)
+      cct_text_add(&figure->data, "%d\t%s\n", k + 1, part_names[k]);
+    cct_text_add(&figure->alt, "Stacked bars of the time added by boundary. ");
+    int n_panels = split_panels(report, rows, known, panels);
+    put_panels(report, rows, panels, n_panels, figure);
+    if (n_panels > 1)
+      cct_text_add(&figure->caption, "Each panel has its own scale. ");
+    cct_text_add(&figure->caption,
+                 "Right of 0 less left of 0 is what sim says with all boundaries on; the diamond is what was seen, the "
+                 "residual their difference. Interaction is what boundaries cost only together (right of 0), or hide "
+                 "from each other (left of 0). ");
+    if (n < all)
+      cct_text_add(&figure->caption, "%d further cells are in report.csv. ", all - n);
   }
-  int is_failed = !rows || !some;
   free(rows);
-  free(some);
-  return is_failed ? cct_fail(CCT_NOMEM, "out of memory: the shares' figure") : CCT_OK;
+  return CCT_OK;
 }
 
 /* ---- layouts ---- */
@@ -149,18 +176,6 @@ static int by_group(const void *left, const void *right) {
   return order ? order : (a->confidential > b->confidential) - (a->confidential < b->confidential);
 }
 
-/* A cell's title without its layout: cells of one group are the same work spread in different ways. */
-static void group_name(const struct cct_report_cell *cell, char *out, size_t size) {
-  const char *at = cell->layout ? strstr(cell->title, cell->layout) : NULL;
-  size_t before = at ? (size_t)(at - cell->title) : strlen(cell->title);
-  snprintf(out, size, "%.*s%s", (int)before, cell->title, at ? at + strlen(cell->layout) : "");
-  for (char *p; (p = strstr(out, ", ,"));)
-    memmove(p, p + 2, strlen(p + 2) + 1);
-  size_t n = strlen(out);
-  while (n && (out[n - 1] == ' ' || out[n - 1] == ','))
-    out[--n] = '\0';
-}
-
 static int collect_layouts(const struct cct_report *report, struct layout_row *rows) {
   int n = 0;
   for (int r = 0; r < report->n_results; r++) {
@@ -171,7 +186,7 @@ static int collect_layouts(const struct cct_report *report, struct layout_row *r
     struct layout_row *row = &rows[n++];
     double tokens = cell->tokens > 0 ? log((double)cell->tokens) : 0;
     row->cell = result->cell;
-    group_name(cell, row->group, sizeof row->group);
+    cct_cell_name(report, result->cell, "layout", row->group, sizeof row->group);
     row->clear = exp(result->comparison.centre[0] - tokens);
     row->confidential = exp(result->comparison.centre[1] - tokens);
   }
@@ -220,12 +235,13 @@ enum cct_status cct_figure_layouts(const struct cct_report *report, struct cct_f
   for (int i = 0; i < shown; i++) {
     const struct cct_report_cell *cell = &report->cells[rows[i].cell];
     y += i == 0 ? 0 : strcmp(rows[i].group, rows[i - 1].group) ? 1.6 : 1;
-    labels = cct_text_width(cell->title, 46) > labels ? cct_text_width(cell->title, 46) : labels;
+    labels =
+        cct_text_width(cell->title, CCT_FIGURE_NAME) > labels ? cct_text_width(cell->title, CCT_FIGURE_NAME) : labels;
     hi = fmax(hi, fmax(rows[i].confidential, rows[i].clear));
     snprintf(text, sizeof text, "%.3g (%+.1f %%)", rows[i].confidential,
              100 * (rows[i].confidential / rows[i].clear - 1));
     cct_text_add(&figure->data, "%.6g\t0\t%.6g\t%.6g\t", y, rows[i].clear, rows[i].confidential);
-    cct_figure_field(figure, cell->title, 46, "\t");
+    cct_figure_field(figure, cell->title, CCT_FIGURE_NAME, "\t");
     cct_text_add(&figure->data, "%s\n", text);
     if (i == 0 || strcmp(rows[i].group, rows[i - 1].group))
       cct_text_add(&figure->alt, "%s: least time under %s is %s. ", rows[i].group, report->arms[1], cell->layout);

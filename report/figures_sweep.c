@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "report/assets.h"
 #include "report/figure_parts.h"
+#include "report/names.h"
 
 enum {
   MAX_SERIES = 6,
@@ -23,7 +24,7 @@ struct point {
 /* Cells that differ in one parameter only. */
 struct series {
   struct cct_text key; /* the other parameters, as canonical text */
-  char name[80];
+  char name[160];
   int arm;
   struct point *points;
   int n;
@@ -57,29 +58,12 @@ static enum cct_status rest_of_key(const struct cct_report_cell *cell, const cha
   return status;
 }
 
-/* The cell's title without the words of the parameter. */
-static void series_name(const struct cct_report *report, const struct cct_report_cell *cell, const char *parameter,
-                        int arm, char *out, size_t size) {
-  char copy[160], *rest = copy;
-  snprintf(copy, sizeof copy, "%s", cell->title);
-  *out = '\0';
-  for (char *at; (at = strstr(rest, ", "));)
-    *at = '\x01', rest = at + 2;
-  rest = copy;
-  size_t skip = strlen(parameter);
-  int is_bytes = !strcmp(parameter, "bytes"); /* a size has no name in a title, only its unit */
-  for (char *word; (word = strsep(&rest, "\x01"));) {
-    word += *word == ' ';
-    size_t length = strlen(out), n = strlen(word);
-    int is_size = is_bytes && n > 2 && *word >= '0' && *word <= '9' && word[n - 1] == 'B';
-    if (is_size || (!strncmp(word, parameter, skip) && word[skip] == ' '))
-      continue;
-    snprintf(out + length, size - length, "%s%s", length ? ", " : "", word);
-  }
-  if (report->n_arms > 2) {
-    size_t length = strlen(out);
-    snprintf(out + length, size - length, "%s%.60s", length ? ", " : "", report->arms[arm]);
-  }
+static void series_name(const struct cct_report *report, int cell, const char *parameter, int arm, char *out,
+                        size_t size) {
+  cct_cell_name(report, cell, parameter, out, size);
+  size_t length = strlen(out);
+  if (report->n_arms > 2)
+    snprintf(out + length, size - length, ", %s", report->arms[arm]);
 }
 
 static int by_x(const void *a, const void *b) {
@@ -103,7 +87,7 @@ static enum cct_status add_point(const struct cct_report *report, struct sweep *
     struct series *fresh = &sweep->series[sweep->n++];
     *fresh = (struct series){.key = key, .arm = result->arm};
     key = (struct cct_text){0};
-    series_name(report, cell, sweep->parameter, result->arm, fresh->name, sizeof fresh->name);
+    series_name(report, result->cell, sweep->parameter, result->arm, fresh->name, sizeof fresh->name);
   }
   struct series *series = &sweep->series[i];
   struct point *grown = realloc(series->points, (size_t)(series->n + 1) * sizeof *grown);
@@ -192,7 +176,7 @@ static void put_series_names(struct cct_figure *figure, const struct sweep *swee
   cct_figure_next(figure);
   for (int i = 0; i < shown; i++) {
     cct_text_add(&figure->data, "%d\t", i + 1);
-    cct_figure_field(figure, sweep->series[i].name, 42, "\n");
+    cct_figure_field(figure, sweep->series[i].name, CCT_FIGURE_NAME, "\n");
   }
 }
 
@@ -216,19 +200,19 @@ enum cct_status cct_figure_size(const struct cct_report *report, struct cct_figu
     cct_arms_text(report, arms, sizeof arms);
     struct cct_figure *figure =
         cct_figures_add(figures, "size", "How does the cost change with message size?", cct_asset_size_gp);
-    cct_figure_title(figure, "Ratio of times, by message size", arms, "time of the arm over the baseline's, 95 % band",
+    cct_figure_title(figure, "Ratio of times, by message size", arms, cct_interval_note(report),
                      cct_report_label(report));
     put_series_names(figure, sweep, shown);
     put_series(figure, sweep, shown, 1);
     cct_text_add(&figure->numbers, "SERIES = %d; LO = %.6g; HI = %.6g; EXP_LO = %d; EXP_HI = %d; EXP_STEP = %d", shown,
-                 low - margin, high + 1.6 * margin + 0.05 * shown * (high - low), from, to, to - from > 8 ? 3 : 1);
+                 low - margin, high + margin, from, to, to - from > 8 ? 3 : 1);
     cct_text_add(&figure->caption,
                  "Above 1x the arm is slower. A cost per call shows at small sizes, a cost per byte at large. ");
     say_left_out(figure, sweep->n, shown);
     figure->width = 860;
-    figure->height = 420;
+    figure->height = 380 + 20 * shown;
     figure->narrow_width = 380;
-    figure->narrow_height = 440;
+    figure->narrow_height = 400 + 20 * shown;
   }
   sweep_free(sweep);
   free(sweep);
@@ -277,7 +261,7 @@ static void add_sweep(const struct cct_report *report, struct cct_figures *figur
   snprintf(axis, sizeof axis, "%s", sweep->parameter);
   for (char *p = axis; *p; p++)
     *p = *p == '_' ? ' ' : *p;
-  snprintf(name, sizeof name, "sweep_%d", figures->n + 1);
+  snprintf(name, sizeof name, "sweep_%s", sweep->parameter);
   snprintf(title, sizeof title, "Time added, by %s", axis);
   cct_arms_text(report, arms, sizeof arms);
   struct cct_figure *figure = cct_figures_add(figures, name, "", cct_asset_sweep_gp);
@@ -293,16 +277,16 @@ static void add_sweep(const struct cct_report *report, struct cct_figures *figur
   cct_text_add(&figure->numbers,
                "SERIES = %d; LOG = %d; X_LO = %.8g; X_HI = %.8g; LO = %.6g; HI = %.6g; TICKS = %d\narray TICK[%d] = [",
                shown, is_log, is_log ? x_lo / pad : x_lo - pad, is_log ? x_hi * pad : x_hi + pad,
-               low < 0 ? low - margin : 0, high + margin * (1 + 1.3 * shown), n_ticks, n_ticks);
+               low < 0 ? low - margin : 0, high + margin, n_ticks, n_ticks);
   for (int i = 0; i < n_ticks; i++)
     cct_text_add(&figure->numbers, "%s%.10g", i ? ", " : "", ticks[i]);
   cct_text_add(&figure->numbers, "]");
   cct_text_add(&figure->caption, "Everything but %s is held within a line. ", axis);
   say_left_out(figure, sweep->n, shown);
   figure->width = 860;
-  figure->height = 400;
+  figure->height = 380 + 20 * shown;
   figure->narrow_width = 380;
-  figure->narrow_height = 420;
+  figure->narrow_height = 400 + 20 * shown;
 }
 
 enum cct_status cct_figure_sweeps(const struct cct_report *report, struct cct_figures *figures) {

@@ -24,6 +24,8 @@ void cct_html_text(struct cct_text *html, const char *s) {
       cct_text_add(html, "&quot;");
     else if (*s == '\'')
       cct_text_add(html, "&#39;");
+    else if (*s == ' ' && s[1] == '%')
+      cct_text_add(html, "&#160;"); /* a number stays with its sign */
     else if (n == 0 || (unsigned char)*s < 0x20 || *s == 0x7f)
       cct_text_add(html, "\ufffd");
     else {

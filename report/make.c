@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "report/attribute.h"
+#include "report/names.h"
 #include "report/pair.h"
 #include "report/report.h"
 #include "stats/stats.h"
@@ -65,14 +66,17 @@ static void judge(const struct cct_report *report, struct cct_result *result) {
                           *b = &report->cells[result->cell].arms[result->arm];
   struct cct_comparison *c = &result->comparison;
   int is_predicted = has_word(a->label, "predicted") && has_word(b->label, "predicted");
-  if (c->df > 0 && !(c->se > 1e-12) && !is_predicted) {
+  result->is_exact = is_predicted && (c->df > 0 ? !(c->se > 1e-12) : a->is_flat && b->is_flat);
+  if (result->is_exact) {
+    c->df = 0; /* what has no noise has no interval */
+  } else if (c->df > 0 && !(c->se > 1e-12)) {
     c->df = 0; /* equal samples of a real clock are a coarse clock, not certainty */
     snprintf(result->reason, sizeof result->reason, "all medians are equal: the clock is too coarse for an interval");
   } else if (!(c->df > 0)) {
     snprintf(result->reason, sizeof result->reason, "one block an arm: a ratio, and no interval");
   }
   result->smallest_visible = c->df > 0 ? cct_smallest_visible(c->se, c->df) : NAN;
-  int is_different = c->df > 0 && (c->lo > 0 || c->hi < 0) && fabs(c->effect) > 1e-9;
+  int is_different = fabs(c->effect) > 1e-9 && (result->is_exact || (c->df > 0 && (c->lo > 0 || c->hi < 0)));
   result->verdict = !is_different ? CCT_VERDICT_SAME : c->effect > 0 ? CCT_VERDICT_SLOWER : CCT_VERDICT_FASTER;
 }
 
@@ -146,6 +150,8 @@ static enum cct_status mean_over_cells(struct cct_report *report, int arm, struc
       sum[k][i].value /= summary->n_cells;
   if (first[0])
     status = cct_compare(sum[0], (size_t)first[0]->n_units, sum[1], (size_t)first[1]->n_units, &summary->mean);
+  if (!(summary->mean.se > 1e-12))
+    summary->mean.df = 0;
 out:
   free(sum[0]);
   free(sum[1]);
@@ -154,7 +160,7 @@ out:
 
 static void count(struct cct_report *report) {
   for (int r = 0; r < report->n_results; r++)
-    report->n_compared += report->results[r].comparison.df > 0;
+    report->n_compared += report->results[r].comparison.df > 0 || report->results[r].is_exact;
   for (int c = 0; c < report->n_cells; c++)
     for (int a = 0; a < report->n_arms; a++) {
       const struct cct_series *series = &report->cells[c].arms[a];
@@ -172,6 +178,8 @@ enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow, 
     status = cct_pair_cells(runs, &report);
   if (!status && !report.n_cells)
     status = cct_fail(CCT_USAGE, "%s: no finished cell in any block", runs->names[0]);
+  if (!status)
+    status = cct_names_make(&report);
   if (!status) {
     report.results = calloc((size_t)report.n_cells * (size_t)(report.n_arms - 1), sizeof *report.results);
     if (!report.results)
@@ -206,6 +214,7 @@ void cct_report_free(struct cct_report *report) {
   if (!report)
     return;
   cct_pair_free(report);
+  cct_names_free(report->names);
   free(report->results);
   memset(report, 0, sizeof *report);
 }

@@ -8,7 +8,10 @@
 #include "base/log.h"
 #include "report/assets.h"
 #include "report/html.h"
+#include "report/names.h"
+#include "report/numbers.h"
 #include "report/page_parts.h"
+#include "report/spread.h"
 #include "report/verdict.h"
 
 static void head(const struct cct_report *report, struct cct_text *html) {
@@ -33,9 +36,21 @@ static void head(const struct cct_report *report, struct cct_text *html) {
     cct_text_add(html, arm + 1 < report->n_arms ? ", " : " against ");
   }
   cct_html_text(html, report->arms[0]);
-  cct_text_add(html, "; %d cell%s, %d block%s, %d boot%s</p>\n</header>\n", report->n_cells,
-               report->n_cells == 1 ? "" : "s", report->runs->n_blocks, report->runs->n_blocks == 1 ? "" : "s",
-               report->runs->n_boots, report->runs->n_boots == 1 ? "" : "s");
+  cct_text_add(html, "; %d cell%s, %d block%s, %d boot%s</p>\n", report->n_cells, report->n_cells == 1 ? "" : "s",
+               report->runs->n_blocks, report->runs->n_blocks == 1 ? "" : "s", report->runs->n_boots,
+               report->runs->n_boots == 1 ? "" : "s");
+}
+
+static void shared(const struct cct_report *report, struct cct_text *html) {
+  struct cct_text words = {0};
+  cct_names_shared(report, &words);
+  if (words.length) {
+    cct_text_add(html, "<p class=\"note\">");
+    cct_html_text(html, words.s);
+    cct_text_add(html, "</p>\n");
+  }
+  html->is_failed |= words.is_failed;
+  cct_text_free(&words);
 }
 
 static void stamps(const struct cct_report *report, struct cct_text *html) {
@@ -54,32 +69,81 @@ static void stamps(const struct cct_report *report, struct cct_text *html) {
                  report->runs->n_unfinished, report->runs->n_unfinished == 1 ? " was" : "s were");
 }
 
-static void verdict(const struct cct_report *report, struct cct_text *html) {
-  cct_text_add(html, "<section class=\"verdict\" aria-label=\"verdict\">\n<div class=\"big\">\n");
-  for (int arm = 1; arm < report->n_arms; arm++) {
+static void tile(struct cct_text *html, const char *big, const char *small) {
+  cct_text_add(html, "<div><b>%s</b><span>", big);
+  cct_html_text(html, small);
+  cct_text_add(html, "</span></div>\n");
+}
+
+/* What a reader takes home. One number where one number is true of all cells; else what is typical of each kind of step
+ * and how far it goes. */
+static enum cct_status tiles(const struct cct_report *report, int arm, struct cct_text *html) {
+  struct cct_spread all, spread;
+  char percent[32], lo[32], hi[32], words[256];
+  enum cct_status status = cct_spread_of(report, arm, -1, &all);
+  if (status || !all.n)
+    return status;
+  const char *comma = report->n_arms > 2 ? ", " : "", *name = report->n_arms > 2 ? report->arms[arm] : "";
+  if (!cct_spread_is_wide(&all)) {
     const struct cct_comparison *c = &report->summary[arm].mean;
-    char percent[32], lo[32], hi[32];
-    if (!report->summary[arm].n_cells)
-      continue;
     double half = c->df > 0 ? (cct_time_overhead_pct(c->hi) - cct_time_overhead_pct(c->lo)) / 2 : NAN;
-    cct_text_add(html, "<div><b>%s</b><span>time, ", cct_percent_text(cct_time_overhead_pct(c->effect), half, percent));
-    if (c->df > 0 && c->se > 1e-12)
-      cct_text_add(html, "95 %% interval %s to %s, ", cct_percent_text(cct_time_overhead_pct(c->lo), half, lo),
-                   cct_percent_text(cct_time_overhead_pct(c->hi), half, hi));
-    cct_html_text(html, report->arms[arm]);
-    cct_text_add(html, "</span></div>\n<div><b>%s</b><span>throughput</span></div>\n",
-                 cct_percent_text(-cct_throughput_loss_pct(c->effect), half, percent));
+    snprintf(words, sizeof words, "time%s%s%s", all.n > 1 ? ", geometric mean" : "", comma, name);
+    size_t n = strlen(words);
+    if (c->df > 0)
+      snprintf(words + n, sizeof words - n, ", 95 %% interval %s to %s",
+               cct_percent_text(cct_time_overhead_pct(c->lo), half, lo),
+               cct_percent_text(cct_time_overhead_pct(c->hi), half, hi));
+    tile(html, cct_percent_text(cct_time_overhead_pct(c->effect), half, percent), words);
+    tile(html, cct_percent_text(-cct_throughput_loss_pct(c->effect), half, percent), "throughput");
+    return CCT_OK;
   }
+  for (int kind = 0; !status && kind < cct_names_kinds(report); kind++) {
+    status = cct_spread_of(report, arm, kind, &spread);
+    if (status || !spread.n || (report->has_steps && !report->cells[spread.most->cell].model))
+      continue;
+    cct_percent_text(cct_time_overhead_pct(spread.least->comparison.effect), NAN, lo);
+    cct_percent_text(cct_time_overhead_pct(spread.most->comparison.effect), NAN, hi);
+    if (spread.n == 1)
+      snprintf(words, sizeof words, "%s, time%s%s", cct_kind_name(report, kind), comma, name);
+    else
+      snprintf(words, sizeof words, "%s, time, median of %d cells%s%s; %s to %s", cct_kind_name(report, kind), spread.n,
+               comma, name, lo, hi);
+    tile(html, cct_percent_text(cct_time_overhead_pct(spread.median), NAN, percent), words);
+  }
+  return status;
+}
+
+/* Lines of a verdict's part; several are a list. */
+static void put_lines(struct cct_text *html, const char *text) {
+  const char *first = strchr(text, '\n');
+  int is_list = first && first[1];
+  for (const char *at = text; *at;) {
+    size_t n = strcspn(at, "\n");
+    char line[1024];
+    snprintf(line, sizeof line, "%.*s", (int)n, at);
+    cct_text_add(html, is_list ? "<p>" : "");
+    cct_html_text(html, line);
+    cct_text_add(html, is_list ? "</p>" : "");
+    at += n + (at[n] == '\n');
+  }
+}
+
+static enum cct_status verdict(const struct cct_report *report, struct cct_text *html) {
+  enum cct_status status = CCT_OK;
+  cct_text_add(html, "<section class=\"verdict\" aria-label=\"verdict\">\n<div class=\"big\">\n");
+  for (int arm = 1; !status && arm < report->n_arms; arm++)
+    status = tiles(report, arm, html);
   cct_text_add(html, "</div>\n<dl>\n");
   for (int part = 0; part < CCT_VERDICT_PART_COUNT; part++) {
     struct cct_text text = {0};
     cct_verdict_text(report, (enum cct_verdict_part)part, &text);
     cct_text_add(html, "<dt>%s</dt><dd>", cct_verdict_title((enum cct_verdict_part)part));
-    cct_html_text(html, text.s ? text.s : "-");
+    put_lines(html, text.s ? text.s : "-");
     cct_text_add(html, "</dd>\n");
     cct_text_free(&text);
   }
   cct_text_add(html, "</dl>\n</section>\n");
+  return status;
 }
 
 static enum cct_status put_figure(const struct cct_figure *figure, const char *directory, struct cct_text *html) {
@@ -108,8 +172,10 @@ enum cct_status cct_page_build(const struct cct_report *report, const struct cct
                                const char *figures_directory, struct cct_text *html) {
   enum cct_status status = CCT_OK;
   head(report, html);
+  shared(report, html);
+  cct_text_add(html, "</header>\n");
   stamps(report, html);
-  verdict(report, html);
+  status = verdict(report, html);
   for (int i = 0; !status && i < figures->n; i++) {
     const struct cct_figure *figure = &figures->items[i];
     cct_text_add(html, "<section id=\"%s\">\n<h2>%s</h2>\n", figure->name, figure->heading);

@@ -9,7 +9,7 @@
 #include "report/html.h"
 #include "report/page_parts.h"
 #include "report/published.h"
-#include "report/verdict.h"
+#include "report/numbers.h"
 
 void cct_page_cell(struct cct_text *html, const char *tag, const char *text) {
   cct_text_add(html, "<td%s>", tag);
@@ -21,6 +21,17 @@ static void value_cell(struct cct_text *html, const struct cct_report_cell *cell
   char text[48];
   cct_page_cell(html, "",
                 cct_value_text(exp(strcmp(cell->metric.better, "higher") ? centre : -centre), cell->metric.unit, text));
+}
+
+static int has_mixed_labels(const struct cct_report *report) {
+  return !strcmp(cct_report_label(report), "mixed labels");
+}
+
+static int has_visible(const struct cct_report *report) {
+  for (int r = 0; r < report->n_results; r++)
+    if (report->results[r].smallest_visible > 1e-12)
+      return 1;
+  return 0;
 }
 
 static int has_remarks(const struct cct_report *report) {
@@ -48,9 +59,11 @@ static void number_row(const struct cct_report *report, const struct cct_result 
   value_cell(html, cell, c->centre[1]);
   cct_page_cell(html, "", cct_effect_text(c, effect));
   cct_page_cell(html, "", loss);
-  cct_page_cell(html, "", visible);
+  if (has_visible(report))
+    cct_page_cell(html, "", visible);
   cct_text_add(html, "<td class=\"%s\">%s</td>", result->verdict == CCT_VERDICT_SAME ? "same" : verdict, verdict);
-  cct_page_cell(html, " class=\"text\"", result->label);
+  if (has_mixed_labels(report))
+    cct_page_cell(html, " class=\"text\"", result->label);
   if (with_remark)
     cct_page_cell(html, " class=\"wrap\"", result->reason);
   cct_text_add(html, "</tr>\n");
@@ -58,15 +71,19 @@ static void number_row(const struct cct_report *report, const struct cct_result 
 
 void cct_page_numbers(const struct cct_report *report, struct cct_text *html) {
   int with_arm = report->n_arms > 2, with_remark = has_remarks(report);
+  cct_text_add(html, "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">All ");
+  cct_html_text(html, cct_report_label(report));
   cct_text_add(html,
-               "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">The same rows are in <a "
-               "href=\"report.csv\">report.csv</a> and <a href=\"report.json\">report.json</a>. ~ means: not told "
-               "apart at 95 %%. Time: added over the baseline, with its 95 %% interval.</p>\n<details%s><summary>%d "
-               "comparison%s</summary>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>cell</th>%s<th>baseline"
-               "</th><th>median</th><th>time</th><th>throughput</th><th>smallest visible</th><th>verdict</th><th "
-               "class=\"text\">label</th>%s</tr>\n",
+               ". The same rows are in <a href=\"report.csv\">report.csv</a> and <a href=\"report.json\">report.json"
+               "</a>. ~ means: not told apart at 95 %%. Time: added over the baseline%s.</p>\n<details%s><summary>%d "
+               "comparison%s</summary>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>cell</th>%s<th>",
+               has_visible(report) ? ", with its 95 % interval" : "",
                report->n_results <= CCT_FIGURE_ROWS ? " open" : "", report->n_results,
-               report->n_results == 1 ? "" : "s", with_arm ? "<th class=\"text\">arm</th>" : "",
+               report->n_results == 1 ? "" : "s", with_arm ? "<th class=\"text\">arm</th>" : "");
+  cct_html_text(html, report->arms[0]);
+  cct_text_add(html, "</th><th>%s</th><th>time</th><th>throughput</th>%s<th>verdict</th>%s%s</tr>\n",
+               with_arm ? "median" : "arm", has_visible(report) ? "<th>smallest visible</th>" : "",
+               has_mixed_labels(report) ? "<th class=\"text\">label</th>" : "",
                with_remark ? "<th class=\"text\">remark</th>" : "");
   for (int r = 0; r < report->n_results; r++)
     number_row(report, &report->results[r], with_arm, with_remark, html);

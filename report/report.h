@@ -28,11 +28,15 @@ struct cct_series {
   int has_null;
 };
 
+struct cct_names;
+
 struct cct_report_cell {
   char *key;                             /* owned: canonical JSON of the CELL without the factor */
   struct cct_json *parameters;           /* owned: the same, parsed */
   const char *workload, *model, *layout; /* borrowed from parameters; NULL where it has none */
-  char title[160];                       /* what tells it from the report's other cells */
+  const char *kind; /* what readers call its workload: of collectives and probes which one, "program" without any */
+  int kind_index;   /* among the report's kinds */
+  char title[160];  /* what tells it from the report's other cells: names.h */
   struct cct_metric metric;
   int64_t tokens;          /* of one step of all ranks; 0: not known */
   int is_primary;          /* the first metric of its CELL: the geometric mean and the figures take only these */
@@ -63,6 +67,7 @@ struct cct_result { /* one cell, one arm against the baseline */
   char label[96];
   char reason[200]; /* of a refusal, or of a missing interval; "" otherwise */
   struct cct_comparison comparison;
+  int is_exact;            /* predicted without noise: different or not, and no interval */
   double smallest_visible; /* log ratio; NAN: no interval */
   struct cct_attribution attribution;
 };
@@ -83,9 +88,10 @@ struct cct_report {
   int has_steps; /* some cell is a step of a model; the geometric mean is then over those alone */
   struct cct_report_cell *cells;
   int n_cells;
+  struct cct_names *names; /* owned: how its cells are called */
   struct cct_result *results;
   int n_results;
-  int n_compared;                 /* results with an interval: what a reader has to divide 5 % by */
+  int n_compared;                 /* results with an interval, or exact */
   int n_nulls, n_nulls_different; /* A/A comparisons of halves, and those whose interval leaves 0 out */
   struct cct_arm_summary summary[CCT_MAX_ARMS];
 };

@@ -12,7 +12,7 @@
 
 #include "report/report.h"
 #include "base/random.h"
-#include "report/pair.h"
+#include "report/series.h"
 #include "report/report_fixture.h"
 #include "workloads/backends/predict.h"
 #include "workloads/shape/cell.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pair.h"
+#include "report/series.h"
 
 enum {
   MAX_RANK = 1 << 16

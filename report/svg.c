@@ -43,6 +43,7 @@ static const struct {
     {"url(#", "url(#%s-"},
     {"<clipPath id='", "<clipPath id='%s-"},
     {"color=\"black\"", "color=\"var(--ink)\""},
+    {"color='white'", "color='var(--paper)'"}, /* the gap around a point */
     {"font-family=\"Inter:Bold\"", "font-weight=\"700\""},
     {"font-family=\"Inter\"", ""}, /* the page's own font stack */
 };

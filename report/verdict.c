@@ -3,9 +3,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/attribute.h"
+#include "report/names.h"
+#include "report/numbers.h"
+#include "report/spread.h"
+#include "stats/stats.h"
 
 const char *cct_verdict_title(enum cct_verdict_part part) {
   static const char *const titles[] = {
@@ -16,54 +21,6 @@ const char *cct_verdict_title(enum cct_verdict_part part) {
   return titles[part];
 }
 
-char *cct_percent_text(double percent, double half_width, char out[32]) {
-  int digits = isfinite(half_width) && half_width > 0 ? (int)ceil(-log10(half_width)) : 1;
-  digits = digits < 1 ? 1 : digits > 3 ? 3 : digits;
-  if (fabs(percent) >= 100 && digits > 1)
-    digits = 1;
-  /* A true minus sign would be handsomer; a hyphen is what other tools read back. */
-  snprintf(out, 32, "%+.*f %%", digits, percent == 0 ? 0.0 : percent);
-  return out;
-}
-
-char *cct_value_text(double value, const char *unit, char out[48]) {
-  static const struct {
-    const char *unit;
-    double seconds;
-  } times[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
-  if (!isfinite(value)) {
-    snprintf(out, 48, "-");
-    return out;
-  }
-  for (size_t i = 0; i < sizeof times / sizeof *times; i++)
-    if (!strcmp(unit, times[i].unit)) { /* in the largest unit of which there is at least one */
-      double seconds = value * times[i].seconds;
-      size_t k = 0;
-      while (k + 1 < sizeof times / sizeof *times && seconds < 0.99995 * times[k].seconds)
-        k++;
-      snprintf(out, 48, "%.4g %s", seconds / times[k].seconds, times[k].unit);
-      return out;
-    }
-  snprintf(out, 48, "%.4g %.24s", value, unit);
-  return out;
-}
-
-char *cct_effect_text(const struct cct_comparison *c, char out[96]) {
-  char middle[32], lo[32], hi[32];
-  if (!isfinite(c->effect))
-    return strcpy(out, "refused");
-  double half = c->df > 0 ? (cct_time_overhead_pct(c->hi) - cct_time_overhead_pct(c->lo)) / 2 : NAN;
-  cct_percent_text(cct_time_overhead_pct(c->effect), half, middle);
-  if (!(c->df > 0) || !(c->se > 1e-12)) { /* nothing known of the spread, or none: sim */
-    snprintf(out, 96, "%s", middle);
-    return out;
-  }
-  cct_percent_text(cct_time_overhead_pct(c->lo), half, lo);
-  cct_percent_text(cct_time_overhead_pct(c->hi), half, hi);
-  snprintf(out, 96, "%s [%.*s, %.*s]", middle, (int)strlen(lo) - 2, lo, (int)strlen(hi) - 2, hi);
-  return out;
-}
-
 static int is_predicted(const struct cct_report *report) {
   int n = 0;
   for (int r = 0; r < report->n_results; r++)
@@ -71,85 +28,91 @@ static int is_predicted(const struct cct_report *report) {
   return n && n == report->n_results;
 }
 
-static const struct cct_result *extreme(const struct cct_report *report, int arm, int sign) {
-  const struct cct_result *best = NULL;
-  for (int r = 0; r < report->n_results; r++) {
-    const struct cct_result *result = &report->results[r];
-    const struct cct_report_cell *cell = &report->cells[result->cell];
-    if (result->arm == arm && result->verdict != CCT_VERDICT_REFUSED && cell->is_primary &&
-        (cell->model || !report->has_steps) &&
-        (!best || sign * result->comparison.effect > sign * best->comparison.effect))
-      best = result;
-  }
-  return best;
+static void range_text(const struct cct_spread *spread, char out[96]) {
+  char lo[32], hi[32];
+  cct_percent_text(cct_time_overhead_pct(spread->least->comparison.effect), NAN, lo);
+  cct_percent_text(cct_time_overhead_pct(spread->most->comparison.effect), NAN, hi);
+  snprintf(out, 96, "%.*s to %s", (int)strlen(lo) - 2, lo, hi);
 }
 
-/* The mean effect of each workload, where there are several. */
-static void by_workload(const struct cct_report *report, int arm, struct cct_text *text) {
-  const char *names[12];
-  double sum[12];
-  int count[12], n = 0;
-  for (int r = 0; r < report->n_results; r++) {
-    const struct cct_result *result = &report->results[r];
-    const struct cct_report_cell *cell = &report->cells[result->cell];
-    if (result->arm != arm || result->verdict == CCT_VERDICT_REFUSED || !cell->is_primary || !cell->workload)
-      continue;
-    int k = 0;
-    while (k < n && strcmp(names[k], cell->workload))
-      k++;
-    if (k == 12)
-      continue;
-    if (k == n) {
-      names[n] = cell->workload;
-      sum[n] = count[n] = 0;
-      n++;
+/* What each kind of cell pays, the steps of a model first. */
+static enum cct_status by_kind(const struct cct_report *report, int arm, struct cct_text *text) {
+  enum cct_status status = CCT_OK;
+  for (int is_rest = 0; is_rest <= report->has_steps; is_rest++)
+    for (int kind = 0; !status && kind < cct_names_kinds(report); kind++) {
+      struct cct_spread spread;
+      char range[96], percent[32];
+      status = cct_spread_of(report, arm, kind, &spread);
+      if (status || !spread.n || (report->has_steps && !report->cells[spread.most->cell].model) != is_rest)
+        continue;
+      range_text(&spread, range);
+      if (spread.n == 1)
+        cct_text_add(text, "%s: time %s, one cell.\n", cct_kind_name(report, kind),
+                     cct_effect_text(&spread.most->comparison, range));
+      else
+        cct_text_add(text, "%s: time %s, median %s, over %d cells.\n", cct_kind_name(report, kind), range,
+                     cct_percent_text(cct_time_overhead_pct(spread.median), NAN, percent), spread.n);
     }
-    sum[k] += result->comparison.effect;
-    count[k]++;
-  }
-  for (int k = 0; k < n && n > 1; k++) {
-    char percent[32];
-    cct_text_add(text, "%s%s %s over %d cell%s%s", k ? "" : "By workload: ", names[k],
-                 cct_percent_text(cct_time_overhead_pct(sum[k] / count[k]), NAN, percent), count[k],
-                 count[k] == 1 ? "" : "s", k + 1 < n ? ", " : ". ");
+  return status;
+}
+
+static void mean_text(const struct cct_report *report, int arm, const struct cct_spread *spread,
+                      struct cct_text *text) {
+  const struct cct_arm_summary *summary = &report->summary[arm];
+  const char *what = report->has_steps ? "step" : "cell", *many = summary->n_cells == 1 ? "" : "s";
+  char effect[96], loss[32], range[96];
+  cct_effect_text(&summary->mean, effect);
+  cct_percent_text(-cct_throughput_loss_pct(summary->mean.effect), NAN, loss);
+  if (report->is_null)
+    cct_text_add(text, "One condition twice: time %s over %d %s%s is noise, not cost.\n", effect, summary->n_cells,
+                 what, many);
+  else if (!cct_spread_is_wide(spread))
+    cct_text_add(text, "%s over %d %s%s: time %s, throughput %s.\n",
+                 summary->n_cells > 1 ? "Geometric mean" : "All there is", summary->n_cells, what, many, effect, loss);
+  else if (spread->least->comparison.effect > 5e-4)
+    cct_text_add(text,
+                 "The costliest %s pays %.3g times what the cheapest pays: a mean over them would be the cost of none, "
+                 "and is not given.\n",
+                 what,
+                 cct_time_overhead_pct(spread->most->comparison.effect) /
+                     cct_time_overhead_pct(spread->least->comparison.effect));
+  else {
+    range_text(spread, range);
+    cct_text_add(text, "The %ss differ too much for a mean (%s): it would be the cost of none, and is not given.\n",
+                 what, range);
   }
 }
 
 static void how_much(const struct cct_report *report, int arm, struct cct_text *text) {
-  const struct cct_arm_summary *summary = &report->summary[arm];
+  struct cct_spread spread;
   char effect[96], loss[32];
-  if (!summary->n_cells) {
-    cct_text_add(text, "%s against %s: no cell could be compared. ", report->arms[arm], report->arms[0]);
+  cct_text_add(text, "%s against %s%s", report->arms[arm], report->arms[0], report->is_null ? ", A/A.\n" : ".\n");
+  if (cct_spread_of(report, arm, -1, &spread) || !spread.n) {
+    cct_text_add(text, "No cell could be compared.\n");
     return;
   }
-  const struct cct_comparison *mean = &summary->mean;
-  cct_effect_text(mean, effect);
-  cct_percent_text(-cct_throughput_loss_pct(mean->effect), NAN, loss);
-  if (report->is_null)
-    cct_text_add(text, "A/A: %s against %s, one condition twice. Time %s over %d cell%s: this is noise, not cost. ",
-                 report->arms[arm], report->arms[0], effect, summary->n_cells, summary->n_cells == 1 ? "" : "s");
-  else
-    cct_text_add(text, "%s against %s: time %s, throughput %s%s%d %s%s. ", report->arms[arm], report->arms[0], effect,
-                 loss, summary->n_cells > 1 ? ", geometric mean over " : ", over ", summary->n_cells,
-                 report->has_steps ? "step" : "cell", summary->n_cells == 1 ? "" : "s");
-  if (!report->is_null)
-    by_workload(report, arm, text);
-  const struct cct_result *least = extreme(report, arm, -1), *most = extreme(report, arm, 1);
-  if (summary->n_cells > 1 && least != most) {
-    cct_text_add(text, "Least: %s, time %s. ", report->cells[least->cell].title,
+  if (!report->is_null && (spread.n > 1 || cct_names_kinds(report) > 1) && by_kind(report, arm, text))
+    return;
+  if (spread.n > 1 && spread.least != spread.most) {
+    const struct cct_result *most = spread.most, *least = spread.least;
+    cct_percent_text(-cct_throughput_loss_pct(most->comparison.effect), NAN, loss);
+    cct_text_add(text, "Most: %s, time %s, throughput %s.\n", report->cells[most->cell].title,
+                 cct_effect_text(&most->comparison, effect), loss);
+    cct_text_add(text, "Least: %s, time %s.\n", report->cells[least->cell].title,
                  cct_effect_text(&least->comparison, effect));
-    cct_text_add(text, "Most: %s, time %s. ", report->cells[most->cell].title,
-                 cct_effect_text(&most->comparison, effect));
   }
+  mean_text(report, arm, &spread, text);
 }
 
 static void how_sure(const struct cct_report *report, struct cct_text *text) {
   const struct cct_comparison *c = NULL;
-  int counts[4] = {0}, flat_predicted = is_predicted(report), outliers = 0, drifting = 0, samples = 0, unpaired = 0;
+  int counts[4] = {0}, exact = 0, with_interval = 0, outliers = 0, drifting = 0, samples = 0, unpaired = 0;
   double worst = 0;
   for (int r = 0; r < report->n_results; r++) {
     const struct cct_result *result = &report->results[r];
     counts[result->verdict]++;
+    exact += result->is_exact;
+    with_interval += result->comparison.df > 0;
     if (result->verdict != CCT_VERDICT_REFUSED) {
       c = c ? c : &result->comparison;
       unpaired += result->comparison.unpaired;
@@ -163,84 +126,84 @@ static void how_sure(const struct cct_report *report, struct cct_text *text) {
       samples += report->cells[k].arms[a].n_samples;
       drifting += report->cells[k].arms[a].is_drifting;
     }
-  cct_text_add(text, "%d comparison%s with an interval: %d slower, %d faster, %d not told apart (~)",
-               report->n_compared, report->n_compared == 1 ? "" : "s", counts[CCT_VERDICT_SLOWER],
-               counts[CCT_VERDICT_FASTER], counts[CCT_VERDICT_SAME]);
-  cct_text_add(text, counts[CCT_VERDICT_REFUSED] ? ", %d refused. " : ". ", counts[CCT_VERDICT_REFUSED]);
-  if (flat_predicted && worst < 1e-9) {
+  cct_text_add(text, "%d comparison%s: %d slower, %d faster, %d not told apart (~)", report->n_results,
+               report->n_results == 1 ? "" : "s", counts[CCT_VERDICT_SLOWER], counts[CCT_VERDICT_FASTER],
+               counts[CCT_VERDICT_SAME]);
+  cct_text_add(text, counts[CCT_VERDICT_REFUSED] ? ", %d refused.\n" : ".\n", counts[CCT_VERDICT_REFUSED]);
+  if (exact && exact == report->n_results - counts[CCT_VERDICT_REFUSED]) {
     cct_text_add(text,
-                 "Predicted figures: sim has no noise of its own, so an interval of zero width says that the model is "
-                 "deterministic, not that it is right. ");
+                 "No intervals: these figures are predicted, and sim takes the same time for the same step whenever "
+                 "it is asked. Repeating it cannot tell whether its model is right; measuring can.\n");
     return;
   }
-  if (report->n_compared > 1)
-    cct_text_add(text, "At 95 %% about %.1f of them would look different by chance alone. ", 0.05 * report->n_compared);
+  if (with_interval > 1)
+    cct_text_add(text, "%d of them have an interval; at 95 %% about %.1f of those would look different by chance.\n",
+                 with_interval, 0.05 * with_interval);
   if (c)
-    cct_text_add(text, "Intervals: %s; %d boot%s, %d blocks an arm. ", cct_design_text(c->design), c->boots[1],
+    cct_text_add(text, "Intervals: %s; %d boot%s, %d blocks an arm.\n", cct_design_text(c->design), c->boots[1],
                  c->boots[1] == 1 ? "" : "s", c->blocks[1]);
   if (c && c->is_within_boot)
     cct_text_add(text, "One boot an arm: what changes from boot to boot is NOT in these intervals; add boots with "
-                       "cctax run --append. ");
+                       "cctax run --append.\n");
   if (worst > 0)
-    cct_text_add(text, "Smallest effect that every cell would show with 80 %% power: %.2g %%. ",
+    cct_text_add(text, "Smallest effect that every cell would show with 80 %% power: %.2g %%.\n",
                  cct_time_overhead_pct(worst));
   if (report->n_nulls)
-    cct_text_add(text, "A/A within arms: %d of %d called different (5 %% expected). ", report->n_nulls_different,
+    cct_text_add(text, "A/A within arms: %d of %d called different (5 %% expected).\n", report->n_nulls_different,
                  report->n_nulls);
-  cct_text_add(text, "%d of %d steps are outliers, all kept; %d series drift within their blocks. ", outliers, samples,
+  cct_text_add(text, "%d of %d steps are outliers, all kept; %d series drift within their blocks.\n", outliers, samples,
                drifting);
   if (unpaired)
-    cct_text_add(text, "%d blocks had no partner in their round and were left out. ", unpaired);
+    cct_text_add(text, "%d blocks had no partner in their round and were left out.\n", unpaired);
 }
 
-/* The mean shares of the attributed cells of one workload. */
-struct mean_shares {
-  const char *workload;
-  double share[CCT_BOUNDARY_COUNT], interaction, residual; /* residual: the mean of its size */
-  int n, largest;
+/* The typical shares of one kind of cell: the median over its attributed results, part by part. */
+struct typical {
+  int kind, n, largest;
+  double share[CCT_BOUNDARY_COUNT], interaction, residual; /* residual: of its size */
 };
 
 enum {
-  MOST_WORKLOADS = 8
+  MOST_KINDS = 8,
+  N_PARTS = CCT_BOUNDARY_COUNT + 2
 };
 
-static void add_shares(struct mean_shares *mean, const struct cct_attribution *a) {
+static double part_of(const struct cct_attribution *a, int part) {
+  return part < CCT_BOUNDARY_COUNT ? a->share[part] : part == CCT_BOUNDARY_COUNT ? a->interaction : fabs(a->residual);
+}
+
+static enum cct_status typical_shares(const struct cct_report *report, int kind, struct typical *typical) {
+  double *values = malloc(((size_t)report->n_results + 1) * sizeof *values), median[N_PARTS] = {0};
+  *typical = (struct typical){.kind = kind};
+  if (!values)
+    return cct_fail(CCT_NOMEM, "out of memory: the shares of %d comparisons", report->n_results);
+  for (int part = 0; part < N_PARTS; part++) {
+    typical->n = 0;
+    for (int r = 0; r < report->n_results; r++)
+      if (report->cells[report->results[r].cell].kind_index == kind && report->results[r].attribution.is_known)
+        values[typical->n++] = part_of(&report->results[r].attribution, part);
+    if (!typical->n)
+      break;
+    cct_sort(values, (size_t)typical->n);
+    median[part] = cct_quantile(values, (size_t)typical->n, 0.5);
+  }
+  memcpy(typical->share, median, sizeof typical->share);
+  typical->interaction = median[CCT_BOUNDARY_COUNT];
+  typical->residual = median[CCT_BOUNDARY_COUNT + 1];
   for (int k = 0; k < CCT_BOUNDARY_COUNT; k++)
-    mean->share[k] += a->share[k];
-  mean->interaction += a->interaction;
-  mean->residual += fabs(a->residual);
-  mean->n++;
+    typical->largest = typical->share[k] > typical->share[typical->largest] ? k : typical->largest;
+  free(values);
+  return CCT_OK;
 }
 
-static void settle_shares(struct mean_shares *mean) {
-  for (int k = 0; k < CCT_BOUNDARY_COUNT; k++) {
-    mean->share[k] /= mean->n;
-    mean->largest = mean->share[k] > mean->share[mean->largest] ? k : mean->largest;
-  }
-  mean->interaction /= mean->n;
-  mean->residual /= mean->n;
-}
-
-static int mean_shares(const struct cct_report *report, struct mean_shares means[MOST_WORKLOADS]) {
+/* Those kinds of which anything is known; their number, or -1: out of memory. */
+static int find_typical(const struct cct_report *report, struct typical typical[MOST_KINDS]) {
   int n = 0;
-  memset(means, 0, MOST_WORKLOADS * sizeof *means);
-  for (int r = 0; r < report->n_results; r++) {
-    const struct cct_result *result = &report->results[r];
-    const char *workload = report->cells[result->cell].workload;
-    int k = 0;
-    if (!result->attribution.is_known)
-      continue;
-    workload = workload ? workload : "program";
-    while (k < n && strcmp(means[k].workload, workload))
-      k++;
-    if (k == MOST_WORKLOADS)
-      continue;
-    n += k == n;
-    means[k].workload = workload;
-    add_shares(&means[k], &result->attribution);
+  for (int kind = 0; kind < cct_names_kinds(report) && n < MOST_KINDS; kind++) {
+    if (typical_shares(report, kind, &typical[n]))
+      return -1;
+    n += typical[n].n > 0;
   }
-  for (int k = 0; k < n; k++)
-    settle_shares(&means[k]);
   return n;
 }
 
@@ -250,27 +213,27 @@ static const char *boundary_words(enum cct_boundary boundary) {
 }
 
 static void where_from(const struct cct_report *report, struct cct_text *text) {
-  struct mean_shares means[MOST_WORKLOADS];
-  int n = mean_shares(report, means);
-  if (!n) {
+  struct typical typical[MOST_KINDS];
+  int n = find_typical(report, typical);
+  if (n <= 0) {
     const char *why = report->n_results ? report->results[0].attribution.why_not : "";
-    cct_text_add(text, "Not attributed: %s.", *why ? why : "no cell could be played in sim");
+    cct_text_add(text, "Not attributed: %s.\n", *why ? why : "no cell could be played in sim");
     return;
   }
-  cct_text_add(text,
-               "Boundaries switched on one at a time in sim, in points of the baseline's time, mean over cells. ");
+  cct_text_add(text, "Boundaries switched on one at a time in sim, in points of the baseline's time; medians over "
+                     "cells, part by part.\n");
   for (int i = 0; i < n; i++) {
-    const struct mean_shares *mean = &means[i];
+    const struct typical *t = &typical[i];
     const char *comma = "";
-    cct_text_add(text, "%s: ", mean->workload);
+    cct_text_add(text, "%s: ", cct_kind_name(report, t->kind));
     for (int k = 0; k < CCT_BOUNDARY_COUNT; k++)
-      if (fabs(mean->share[k]) >= 0.05) {
-        cct_text_add(text, "%s%s %+.1f", comma, boundary_words((enum cct_boundary)k), mean->share[k]);
+      if (fabs(t->share[k]) >= 0.05) {
+        cct_text_add(text, "%s%s %+.1f", comma, boundary_words((enum cct_boundary)k), t->share[k]);
         comma = ", ";
       }
-    if (fabs(mean->interaction) >= 0.05)
-      cct_text_add(text, "%sinteraction %+.1f", comma, mean->interaction);
-    cct_text_add(text, "; unexplained %.1f. ", mean->residual);
+    if (fabs(t->interaction) >= 0.05)
+      cct_text_add(text, "%sinteraction %+.1f", comma, t->interaction);
+    cct_text_add(text, "%sunexplained %.1f.\n", t->n && *comma ? "; " : "", t->residual);
   }
 }
 
@@ -292,34 +255,63 @@ static const char *remedy(enum cct_boundary boundary) {
   return "";
 }
 
-static void what_to_do(const struct cct_report *report, struct cct_text *text) {
-  struct mean_shares means[MOST_WORKLOADS];
-  int n = mean_shares(report, means);
-  if (report->is_null) {
-    cct_text_add(text,
-                 "Nothing: these arms are one condition. Use the spread above as the floor below which no effect of "
-                 "this machine can be seen.");
-    return;
-  }
+/* Per boundary the kinds that owe most to it, and what helps. */
+static void advise_kinds(const struct cct_report *report, struct cct_text *text) {
+  struct typical typical[MOST_KINDS];
+  int n = find_typical(report, typical), unexplained = 0;
+  for (int i = 0; i < n; i++)
+    if (typical[i].residual > fmax(typical[i].share[typical[i].largest], 0.5))
+      cct_text_add(text, unexplained++ ? ", %s" : "%s", cct_kind_name(report, typical[i].kind));
+  if (unexplained)
+    cct_text_add(text, ": this profile leaves most of it unexplained; probe both machines and name their profile "
+                       "(cctax probe, cctax profile, --profile) before acting on the shares.\n");
   for (int k = 0; k < CCT_BOUNDARY_COUNT; k++) {
-    int count = 0; /* workloads whose largest share this boundary is */
+    int count = 0;
     for (int i = 0; i < n; i++)
-      if (means[i].largest == k && means[i].share[k] >= 0.05)
-        cct_text_add(text, count++ ? ", %s" : "For %s", means[i].workload);
+      if (typical[i].largest == k && typical[i].share[k] >= fmax(0.05, typical[i].residual))
+        cct_text_add(text, count++ ? ", %s" : "%s", cct_kind_name(report, typical[i].kind));
     if (count)
-      cct_text_add(text, ", where most comes from %s: %s. ", boundary_words((enum cct_boundary)k),
+      cct_text_add(text, ": most comes from %s; %s.\n", boundary_words((enum cct_boundary)k),
                    remedy((enum cct_boundary)k));
   }
-  int first = 1;
+}
+
+/* A cell that pays several times what its kind pays has a reason of its own. */
+static void advise_worst(const struct cct_report *report, int arm, struct cct_text *text) {
+  for (int kind = 0; kind < cct_names_kinds(report); kind++) {
+    struct cct_spread spread;
+    char percent[32];
+    if (cct_spread_of(report, arm, kind, &spread) || spread.n < 3 || !cct_spread_is_wide(&spread))
+      continue;
+    const struct cct_attribution *a = &spread.most->attribution;
+    double most = cct_time_overhead_pct(spread.most->comparison.effect);
+    int largest = 0;
+    for (int k = 1; k < CCT_BOUNDARY_COUNT; k++)
+      largest = a->share[k] > a->share[largest] ? k : largest;
+    if (a->is_known && most > 5 * cct_time_overhead_pct(spread.median))
+      cct_text_add(text, "%s: %s is far from the rest of its kind, and comes from %s; see to it first.\n",
+                   report->cells[spread.most->cell].title, cct_percent_text(most, NAN, percent),
+                   boundary_words((enum cct_boundary)largest));
+  }
+}
+
+static void what_to_do(const struct cct_report *report, struct cct_text *text) {
+  if (report->is_null) {
+    cct_text_add(text, "Nothing: these arms are one condition. Use the spread above as the floor below which no effect "
+                       "of this machine can be seen.\n");
+    return;
+  }
+  for (int arm = 1; arm < report->n_arms; arm++)
+    advise_worst(report, arm, text);
+  advise_kinds(report, text);
   for (int r = 0; r < report->n_results; r++)
-    if (report->results[r].verdict == CCT_VERDICT_SAME && report->results[r].comparison.df > 0 && first) {
-      cct_text_add(
-          text, "For the cells marked ~ run more rounds, or more boots, if an effect below their smallest visible one "
-                "matters. ");
-      first = 0;
+    if (report->results[r].verdict == CCT_VERDICT_SAME && report->results[r].comparison.df > 0) {
+      cct_text_add(text, "For the cells marked ~ run more rounds, or more boots, if an effect below their smallest "
+                         "visible one matters.\n");
+      break;
     }
   if (is_predicted(report))
-    cct_text_add(text, "Measure before deciding: these figures are predicted from a profile.");
+    cct_text_add(text, "Measure before deciding: these figures are predicted from a profile.\n");
 }
 
 void cct_verdict_text(const struct cct_report *report, enum cct_verdict_part part, struct cct_text *text) {

@@ -15,15 +15,7 @@ enum cct_verdict_part {
   CCT_VERDICT_PART_COUNT
 };
 const char *cct_verdict_title(enum cct_verdict_part part);
-/* Plain sentences, no markup. */
+/* Plain sentences, no markup; a line each that stands alone. */
 void cct_verdict_text(const struct cct_report *report, enum cct_verdict_part part, struct cct_text *text);
-
-/* "31.2 %", "0.4 %": signed, with as many digits as the interval's half width supports (at least one). */
-char *cct_percent_text(double percent, double half_width, char out[32]);
-/* A metric's value with four digits, times in the unit that reads best: "1.081 s", "424.3 us"; "-" where it is not
- * finite. */
-char *cct_value_text(double value, const char *unit, char out[48]);
-/* "+31.2 % [+30.8, +31.6]", of the time */
-char *cct_effect_text(const struct cct_comparison *comparison, char out[96]);
 
 #endif

@@ -10,6 +10,6 @@ set format y "%.2g×"
 set grid ytics lt 1 lw 0.6 lc rgb GRIDC
 set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb MUTED lw 1.2 dt (6,4) back
 set xlabel "size" offset 0,0.2
-set key top right Right noreverse
+eval key_above
 plot for [k = 1:SERIES] DATA index (k + 1) using 1:3:4 with filledcurves fc rgb colour(k) fs transparent solid 0.16 noborder notitle, \
   for [k = 1:SERIES] DATA index (k + 1) using 1:2 with linespoints lc rgb colour(k) dt solid lw 2 pt 7 ps 0.55 title name_of(k)

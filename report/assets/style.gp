@@ -46,6 +46,17 @@ byt(b) = b < 1024. ? sprintf("%d B", b) : b < 1048576. ? sprintf("%d KiB", b / 1
 pct(v) = abs(v) < 1e-9 ? "0" : sprintf(NARROW ? "%+g" : "%+g %%%%", v)
 power10(x) = 10 ** floor(log10(x))
 nice(x) = x / power10(x) <= 1 ? power10(x) : x / power10(x) <= 2 ? 2 * power10(x) : x / power10(x) <= 5 ? 5 * power10(x) : 10 * power10(x)
-pct_tics = "set xtics (); do for [i = int(ceil(LO / STEP)):int(floor(HI / STEP))] { set xtics add (pct(i * STEP) i * STEP) }"
+# An axis of per cents from LO to HI. WIDE: linear near 0, logarithmic from about 2 % on; data then stands at u(x). On a phone
+# there is more room beyond, for the value behind the last point.
+if (!exists("WIDE")) { WIDE = 0 }
+ROOM = 0.14
+u(x) = WIDE ? asinh(x / 2.0) : x
+tick(i) = sgn(i) * (abs(i) % 2 == 1 ? 1 : 3) * 10 ** int((abs(i) - 1) / 2)
+pct_axis = "XHI = u(HI) + (NARROW ? ROOM : 0) * (u(HI) - u(LO)); set xrange [u(LO):XHI]; set xtics (); GAP = (XHI - u(LO)) * (NARROW ? 0.12 : 0.055); " \
+  ."STEP = nice((HI - LO) / (NARROW ? 4.0 : 8.0)); if (!WIDE) { do for [i = int(ceil(LO / STEP)):int(floor(HI / STEP))] { set xtics add (pct(i * STEP) i * STEP) } } else { " \
+  ."set xtics add (pct(0) u(0)); do for [s in '1 -1'] { LAST = 0.0; do for [i = 1:10] { X = tick(i * int(s)); " \
+  ."if (abs(u(X) - u(LAST)) >= GAP && X <= HI && X >= LO) { set xtics add (pct(X) u(X)); LAST = X } } } }"
+# The key of SERIES lines stands above the drawing, one below the other, and is never drawn over.
+key_above = "set tmargin at screen at((NARROW ? 98 : 62) + 20 * SERIES); set key at screen (NARROW ? 0.01 : 0.005), screen at(NARROW ? 92 : 54) left Left reverse vertical spacing 1.15"
 set xlabel tc rgb INK
 set ylabel tc rgb INK

@@ -11,7 +11,7 @@ set ytics (); do for [i = int(ceil(LO / STEP)):int(floor(HI / STEP))] { set ytic
 if (LO < 0) { set arrow 1 from graph 0, first 0 to graph 1, first 0 nohead lc rgb MUTED lw 1.2 dt (6,4) back }
 stats DATA index 2 using (AXIS = stringcolumn(1), 0) nooutput
 set xlabel AXIS offset 0,0.2
-set key top right Right noreverse maxrows (NARROW ? 8 : 4)
+eval key_above
 # Side by side, so that intervals of neighbouring lines stay apart.
 DODGE(x, k) = LOG ? x * (X_HI / X_LO) ** (0.006 * (k - (SERIES + 1) / 2.0)) : x + 0.006 * (X_HI - X_LO) * (k - (SERIES + 1) / 2.0)
 plot for [k = 1:SERIES] DATA index (k + 2) using (DODGE($1, k)):2:3:4 with yerrorbars lc rgb colour(k) dt solid lw 1.2 pt 7 ps 0.55 notitle, \

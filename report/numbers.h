@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Numbers as readers see them, the same in the terminal, the page and the figures. */
+#ifndef CCT_REPORT_NUMBERS_H
+#define CCT_REPORT_NUMBERS_H
+
+#include "report/report.h"
+
+/* "31.2 %", "0.4 %": signed, with as many digits as the interval's half width supports (at least one). */
+char *cct_percent_text(double percent, double half_width, char out[32]);
+/* A metric's value with four digits, times in the unit that reads best: "1.081 s", "424.3 us"; "-" where it is not
+ * finite. */
+char *cct_value_text(double value, const char *unit, char out[48]);
+/* "+31.2 % [+30.8, +31.6]", of the time */
+char *cct_effect_text(const struct cct_comparison *comparison, char out[96]);
+
+#endif

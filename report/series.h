@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One arm of one cell: its blocks' samples folded into one number a block, and what is noteworthy in them. */
+#ifndef CCT_REPORT_SERIES_H
+#define CCT_REPORT_SERIES_H
+
+#include "report/report.h"
+
+struct cct_series_work { /* memory that every series shares; zero but for n_blocks */
+  double *steps, *scratch;
+  size_t capacity, n_blocks;
+};
+
+/* Adds one block's cell and metric; samples that cannot be used refuse the series by name. */
+enum cct_status cct_series_add(struct cct_series *series, const struct cct_block *block,
+                               const struct cct_block_cell *cell, const struct cct_block_metric *metric, int boot,
+                               int round, struct cct_series_work *work) CCT_CHECKED;
+/* After the last block: spread, drift, the A/A null. */
+enum cct_status cct_series_finish(struct cct_series *series) CCT_CHECKED;
+void cct_series_free(struct cct_series *series);
+void cct_series_work_free(struct cct_series_work *work);
+
+/* The steps of one metric in one block: per index the slowest rank (the highest value where lower is better, the lowest
+ * where higher is), in the order of their indices. `steps_out` has room for n_samples; returns their number, or 0 with
+ * a reason why the samples cannot be used: zero, negative, NaN, a clock that went back. */
+int cct_reduce_samples(const struct cct_block_metric *metric, double *steps_out, char *refusal, size_t refusal_size);
+
+#endif
