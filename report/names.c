@@ -288,7 +288,7 @@ static void add_shared(const struct cct_names *names, const struct cct_report *r
 void cct_names_shared(const struct cct_report *report, struct cct_text *text) {
   const struct cct_names *names = report->names;
   for (enum telling telling = SHARED; telling <= USUAL; telling++) {
-    const char *separator = telling == SHARED ? "all: " : text->length ? "; unless named: " : "unless named: ";
+    const char *separator = telling == SHARED ? "all cells: " : text->length ? "; unless named: " : "unless named: ";
     for (int k = 0; k < names->n_keys; k++)
       for (int kind = 0; kind < names->n_kinds; kind++) {
         const struct use *use = use_of(names, kind, k);

@@ -183,38 +183,55 @@ enum cct_status cct_page_contradictions(struct cct_text *html) {
 
 /* ---- provenance ---- */
 
-/* What the blocks of an arm say of one fact: the value, its range where all are numbers, or how many values there are.
+/* What the blocks of an arm say of one fact: the value, its range where all are numbers or moments, or the first few.
  */
 static void fact_text(const struct cct_report *report, int arm, const char *name, char *out, size_t size) {
+  enum {
+    MOST = 3
+  };
   const struct cct_runs *runs = report->runs;
-  const char *first = NULL;
+  const char *values[MOST], *least = NULL, *most = NULL;
   double lo = INFINITY, hi = -INFINITY;
-  int distinct = 0, numbers = 1;
+  int distinct = 0, numbers = 1, beyond = 0, is_moment = !strcmp(name, "start");
   for (int b = 0; b < runs->n_blocks; b++) {
     const char *value = cct_block_fact(runs->blocks[b], name);
     double number;
+    int k = 0;
     if (!value || report->arm_of[b] != arm)
       continue;
-    if (!first || strcmp(value, first))
-      distinct++;
-    first = first ? first : value;
-    if (cct_parse_f64(value, &number)) {
+    while (k < distinct && strcmp(values[k], value))
+      k++;
+    if (k == distinct && k < MOST)
+      values[distinct++] = value;
+    else
+      beyond |= k == MOST;
+    least = !least || strcmp(value, least) < 0 ? value : least;
+    most = !most || strcmp(value, most) > 0 ? value : most;
+    numbers &= cct_parse_f64(value, &number);
+    if (numbers) {
       lo = fmin(lo, number);
       hi = fmax(hi, number);
-    } else {
-      numbers = 0;
     }
   }
-  if (!first)
+  if (!distinct)
     snprintf(out, size, "-");
-  else if (distinct == 1 && strlen(first) == 64 && strspn(first, "0123456789abcdef") == 64)
-    snprintf(out, size, "%.16s\u2026", first); /* a digest: whoever compares looks at its head */
+  else if (distinct == 1 && strlen(least) == 64 && strspn(least, "0123456789abcdef") == 64)
+    snprintf(out, size, "%.16s\u2026", least); /* a digest: whoever compares looks at its head */
   else if (distinct == 1)
-    snprintf(out, size, "%s", *first ? first : "(empty)");
+    snprintf(out, size, "%s", *least ? least : "(empty)");
   else if (numbers)
     snprintf(out, size, "%.10g to %.10g", lo, hi);
-  else
-    snprintf(out, size, "%s and others", first);
+  else if (is_moment)
+    snprintf(out, size, "%s to %s", least, most);
+  else {
+    *out = '\0';
+    for (int k = 0; k < distinct; k++) {
+      size_t n = strlen(out);
+      snprintf(out + n, size - n, "%s%s", k ? ", " : "", values[k]);
+    }
+    size_t n = strlen(out);
+    snprintf(out + n, size - n, "%s", beyond ? " and others" : "");
+  }
 }
 
 static int is_named_before(const struct cct_runs *runs, int block, int fact) {
@@ -225,23 +242,54 @@ static int is_named_before(const struct cct_runs *runs, int block, int fact) {
   return 0;
 }
 
+static void put_fact(const struct cct_report *report, const struct cct_record_fact *fact, struct cct_text *html) {
+  char value[CCT_MAX_ARMS][400];
+  int differs = 0;
+  for (int arm = 0; arm < report->n_arms; arm++) {
+    fact_text(report, arm, fact->name, value[arm], sizeof *value);
+    differs |= strcmp(value[arm], value[0]) != 0;
+  }
+  cct_text_add(html, "<tr%s><td>", differs && fact->fact_class < CCT_FACT_REPLICATE ? " class=\"differs\"" : "");
+  cct_html_text(html, fact->name);
+  cct_text_add(html, "</td><td class=\"text\">%s</td>", cct_fact_class_name(fact->fact_class));
+  for (int arm = 0; arm < report->n_arms; arm++)
+    cct_page_cell(html, " class=\"wrap\"", value[arm]);
+  cct_text_add(html, "</tr>\n");
+}
+
 static void put_facts(const struct cct_report *report, enum cct_fact_class fact_class, struct cct_text *html) {
   const struct cct_runs *runs = report->runs;
-  char value[300];
   for (int b = 0; b < runs->n_blocks; b++)
-    for (int i = 0; i < runs->blocks[b]->n_facts; i++) {
-      const struct cct_record_fact *fact = &runs->blocks[b]->facts[i];
-      if (fact->fact_class != fact_class || is_named_before(runs, b, i))
-        continue;
-      cct_text_add(html, "<tr><td>");
-      cct_html_text(html, fact->name);
-      cct_text_add(html, "</td><td class=\"text\">%s</td>", cct_fact_class_name(fact_class));
-      for (int arm = 0; arm < report->n_arms; arm++) {
-        fact_text(report, arm, fact->name, value, sizeof value);
-        cct_page_cell(html, " class=\"wrap\"", value);
+    for (int i = 0; i < runs->blocks[b]->n_facts; i++)
+      if (runs->blocks[b]->facts[i].fact_class == fact_class && !is_named_before(runs, b, i))
+        put_fact(report, &runs->blocks[b]->facts[i], html);
+}
+
+/* "off: 5 blocks of 1 boot; on: 5 blocks of 1 other boot": what was the same machine at the same time. */
+static void put_boots(const struct cct_report *report, struct cct_text *html) {
+  const struct cct_runs *runs = report->runs;
+  for (int arm = 0; arm < report->n_arms; arm++) {
+    int blocks = 0, boots = 0, others = 0;
+    for (int boot = 0; boot < runs->n_boots; boot++) {
+      int here = 0, baseline = 0;
+      for (int b = 0; b < runs->n_blocks; b++) {
+        here += runs->boot_of[b] == boot && report->arm_of[b] == arm;
+        baseline |= runs->boot_of[b] == boot && report->arm_of[b] == 0;
       }
-      cct_text_add(html, "</tr>\n");
+      blocks += here;
+      boots += here > 0;
+      others += here > 0 && !baseline;
     }
+    cct_text_add(html, "%s", arm ? "; " : " ");
+    cct_html_text(html, report->arms[arm]);
+    cct_text_add(html, ": %d block%s of %d %sboot%s", blocks, blocks == 1 ? "" : "s", boots,
+                 !arm              ? ""
+                 : others == boots ? "other "
+                 : others          ? "partly other "
+                                   : "shared ",
+                 boots == 1 ? "" : "s");
+  }
+  cct_text_add(html, ". ");
 }
 
 void cct_page_provenance(const struct cct_report *report, struct cct_text *html) {
@@ -249,7 +297,9 @@ void cct_page_provenance(const struct cct_report *report, struct cct_text *html)
       html,
       "<section id=\"provenance\">\n<h2>Which machines, which software?</h2>\n<p class=\"note\">Identity facts "
       "agree in all blocks, condition facts within an arm, or this page would not exist; drift facts are what they "
-      "were. From ");
+      "were. In bold: what differs between the arms.");
+  put_boots(report, html);
+  cct_text_add(html, "From ");
   for (int i = 0; i < report->runs->n_runs; i++) {
     cct_text_add(html, "%s", i ? ", " : "");
     cct_html_text(html, report->runs->names[i]);

@@ -259,6 +259,10 @@ static const char *remedy(enum cct_boundary boundary) {
 static void advise_kinds(const struct cct_report *report, struct cct_text *text) {
   struct typical typical[MOST_KINDS];
   int n = find_typical(report, typical), unexplained = 0;
+  if (!n && !strcmp(report->factor, "condition"))
+    cct_text_add(text,
+                 "Find out where it comes from: probe the machine off and on (cctax probe), make its profile (cctax "
+                 "profile OFF ON -o P) and report again with --profile P.\n");
   for (int i = 0; i < n; i++)
     if (typical[i].residual > fmax(typical[i].share[typical[i].largest], 0.5))
       cct_text_add(text, unexplained++ ? ", %s" : "%s", cct_kind_name(report, typical[i].kind));

@@ -85,7 +85,7 @@ static void names_say_what_differs(void **state) {
   char name[160];
   cct_names_shared(&report, &shared);
   assert_string_equal(shared.s,
-                      "all: allreduce nccl, combine_type bf16, graph none (train), np 8, seq_len 4096; unless "
+                      "all cells: allreduce nccl, combine_type bf16, graph none (train), np 8, seq_len 4096; unless "
                       "named: batch 8, graph full (decode)");
   cct_cell_name(&report, 2, "layout", name, sizeof name);
   assert_string_equal(name, "decode minimax-m2");

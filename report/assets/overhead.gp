@@ -1,6 +1,6 @@
 # One row a cell, one point an arm, its 95 % interval; the wide form names cells at the left, the narrow one above each row.
 set yrange [ROWS-0.3:-0.7]
-set lmargin at screen NARROW ? 14.0 / PX : (LABELS * 6.6 + 24) / PX
+set lmargin at screen NARROW ? 14.0 / PX : (LABELS * 7.1 + 24) / PX
 set border 1
 eval pct_axis
 set xlabel "time added, per cent of the baseline" offset 0,0.2

@@ -2,11 +2,11 @@
 # within one. Panel p: datasets 2p (segments) and 2p + 1 (what was seen).
 C6 = "#9AA5B1"
 array PARTS[6] = [C0, C4, C2, C3, C5, C6]
-set lmargin at screen NARROW ? 14.0 / PX : (LABELS * 6.6 + 24) / PX
+set lmargin at screen NARROW ? 14.0 / PX : (LABELS * 7.1 + 24) / PX
 set border 1
 unset ytics
 set grid xtics lt 1 lw 0.6 lc rgb GRIDC
-set key at screen (NARROW ? 0.02 : (LABELS * 6.6 + 10) / PX), screen at(NARROW ? 92 : 56) left Left reverse horizontal width -2 samplen 0.8 maxrows (NARROW ? 3 : 2)
+set key at screen (NARROW ? 0.02 : (LABELS * 7.1 + 10) / PX), screen at(NARROW ? 92 : 56) left Left reverse horizontal width -2 samplen 0.8 maxrows (NARROW ? 3 : 2)
 set arrow 1 from first 0, graph 0 to first 0, graph 1 nohead lc rgb (NARROW ? GRIDC : MUTED) lw 1.2 front
 B = NARROW ? 0.20 : 0.30
 UP = 0.42
