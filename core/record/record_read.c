@@ -66,36 +66,63 @@ static int read_head(hid_t root, struct cct_block *block) {
          read_field(root, "boot_id", head->boot_id, sizeof head->boot_id);
 }
 
+/* What every dataset of one file is read with. A run has tens of thousands of small ones: made anew for each, the
+ * types, the library's conversion buffers and its cache of chunks, each of which is read once, would take longer than
+ * the rows. */
+struct reader {
+  hid_t file, sample_type, state_type, access, transfer;
+  char conversion[2][1 << 14];
+};
+
+static int reader_open(const char *path, struct reader *reader) {
+  reader->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  reader->sample_type = cct_h5_sample_type(1);
+  reader->state_type = cct_h5_state_type();
+  reader->access = H5Pcreate(H5P_DATASET_ACCESS);
+  reader->transfer = H5Pcreate(H5P_DATASET_XFER);
+  H5Pset_chunk_cache(reader->access, 1, 0, 1);
+  H5Pset_buffer(reader->transfer, sizeof *reader->conversion, reader->conversion[0], reader->conversion[1]);
+  return reader->file >= 0;
+}
+
+static void reader_close(struct reader *reader) {
+  H5Pclose(reader->transfer);
+  H5Pclose(reader->access);
+  H5Tclose(reader->state_type);
+  H5Tclose(reader->sample_type);
+  H5Fclose(reader->file);
+}
+
 /* All rows of a dataset as `type` has them; NULL on failure. One row more is allocated, zeroed. */
-static void *read_dataset(hid_t dataset, hid_t type, int *n_out) {
-  hid_t space = H5Dget_space(dataset), how = H5Pcreate(H5P_DATASET_XFER);
-  H5Pset_buffer(how, 1 << 16, NULL,
-                NULL); /* conversion buffers; the default's 2 MiB are cleared anew for every dataset */
+static void *read_dataset(const struct reader *reader, hid_t dataset, hid_t type, int *n_out) {
+  hid_t space = H5Dget_space(dataset);
   hssize_t n = H5Sget_simple_extent_npoints(space);
-  void *rows = dataset >= 0 && n >= 0 && n < INT32_MAX ? calloc((size_t)n + 1, H5Tget_size(type)) : NULL;
-  if (rows && n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, how, rows) < 0) {
+  size_t size = H5Tget_size(type);
+  char *rows = dataset >= 0 && n >= 0 && n < INT32_MAX ? malloc(((size_t)n + 1) * size) : NULL;
+  if (rows && n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, reader->transfer, rows) < 0) {
     free(rows);
     rows = NULL;
   }
-  if (rows)
+  if (rows) {
+    memset(rows + (size_t)n * size, 0, size);
     *n_out = (int)n;
-  H5Pclose(how);
+  }
   H5Sclose(space);
   return rows;
 }
 
-static void *read_rows(hid_t at, const char *name, hid_t type, int *n_out) {
-  hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
-  void *rows = read_dataset(dataset, type, n_out);
+static void *read_rows(const struct reader *reader, hid_t at, const char *name, hid_t type, int *n_out) {
+  hid_t dataset = H5Dopen2(at, name, reader->access);
+  void *rows = read_dataset(reader, dataset, type, n_out);
   H5Dclose(dataset);
   return rows;
 }
 
 /* Of an interrupted block only the facts of its creation: whoever goes on with it measures the later ones again. */
-static int read_facts(hid_t file, hid_t root, int is_trusted, struct cct_block *block) {
+static int read_facts(const struct reader *reader, hid_t root, int is_trusted, struct cct_block *block) {
   hid_t type = cct_h5_fact_type();
   int n = 0, ok = 1;
-  struct cct_fact_row *rows = read_rows(file, "/facts", type, &n);
+  struct cct_fact_row *rows = read_rows(reader, reader->file, "/facts", type, &n);
   H5Tclose(type);
   if (!is_trusted && cct_h5_read_int(root, "facts", &n) < 0)
     n = 0;
@@ -116,28 +143,29 @@ static int read_facts(hid_t file, hid_t root, int is_trusted, struct cct_block *
   return ok && block->facts;
 }
 
-static int read_program(hid_t file, struct cct_block *block) {
-  hid_t dataset = H5Dopen2(file, "/program", H5P_DEFAULT), type = H5Dget_type(dataset);
+static int read_program(const struct reader *reader, struct cct_block *block) {
+  hid_t dataset = H5Dopen2(reader->file, "/program", H5P_DEFAULT), type = H5Dget_type(dataset);
   int n = 0;
   if (dataset >= 0 && H5Tget_class(type) == H5T_STRING && !H5Tis_variable_str(type))
-    block->program = read_rows(file, "/program", type, &n);
+    block->program = read_dataset(reader, dataset, type, &n);
   H5Tclose(type);
   H5Dclose(dataset);
   return block->program && n == 1;
 }
 
-static int read_metric(hid_t group, const char *name, int with_rows, struct cct_block_metric *metric) {
-  hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT), type = cct_h5_sample_type(1);
+static int read_metric(const struct reader *reader, hid_t group, const char *name, int with_rows,
+                       struct cct_block_metric *metric) {
+  hid_t dataset = H5Dopen2(group, name, reader->access);
   int ok = dataset >= 0 && read_field(dataset, "unit", metric->metric.unit, sizeof metric->metric.unit) &&
            read_field(dataset, "better", metric->metric.better, sizeof metric->metric.better);
   if (ok && with_rows)
-    ok = (metric->samples = read_dataset(dataset, type, &metric->n_samples)) != NULL;
+    ok = (metric->samples = read_dataset(reader, dataset, reader->sample_type, &metric->n_samples)) != NULL;
   H5Dclose(dataset);
-  H5Tclose(type);
   return ok;
 }
 
-static int read_metrics(hid_t group, const char *list, int with_rows, struct cct_block_cell *cell) {
+static int read_metrics(const struct reader *reader, hid_t group, const char *list, int with_rows,
+                        struct cct_block_cell *cell) {
   int n = *list != '\0', ok = 1;
   for (const char *at = list; *at; at++)
     n += *at == ',';
@@ -151,45 +179,55 @@ static int read_metrics(hid_t group, const char *list, int with_rows, struct cct
     ok = length < sizeof cell->metrics[m].metric.name;
     if (ok) {
       memcpy(name, list, length);
-      ok = read_metric(group, name, with_rows, &cell->metrics[m]);
+      ok = read_metric(reader, group, name, with_rows, &cell->metrics[m]);
     }
     list += length + (list[length] == ',');
   }
   return ok;
 }
 
+static int read_state(const struct reader *reader, hid_t group, struct cct_state_row *row_out) {
+  int n = 0;
+  struct cct_state_row *row = read_rows(reader, group, "state", reader->state_type, &n);
+  if (row && n == 1)
+    *row_out = *row;
+  free(row);
+  return n == 1;
+}
+
 /* An open cell of an interrupted block keeps its key, label and metrics, and no rows. */
-static int read_cell(hid_t file, int index, int is_trusted, struct cct_block_cell *cell) {
+static int read_cell(const struct reader *reader, int index, int is_trusted, struct cct_block_cell *cell) {
   char path[64];
-  struct cct_state_row row;
-  int holds = is_trusted ? cct_h5_read_state(file, index, &row) >= 0 : cct_h5_cell_holds(file, index, &row);
+  struct cct_state_row row = {0};
+  hid_t group = H5Gopen2(reader->file, cct_h5_cell_path(index, NULL, path), H5P_DEFAULT);
+  int holds = is_trusted ? read_state(reader, group, &row) : cct_h5_cell_holds(reader->file, index, &row);
   if (!is_trusted && !holds)
     row = (struct cct_state_row){0};
-  else if (!holds || row.state < CCT_CELL_OPEN || row.state > CCT_CELL_REFUSED)
-    return 0;
-  cell->state = (enum cct_cell_state)row.state;
-  memcpy(cell->reason, row.reason, sizeof row.reason);
-  hid_t group = H5Gopen2(file, cct_h5_cell_path(index, NULL, path), H5P_DEFAULT);
-  cell->key = cct_h5_read_text(group, "key");
-  cell->label = cct_h5_read_text(group, "label");
-  char *list = cct_h5_read_text(group, "metrics");
-  int ok =
-      group >= 0 && cell->key && cell->label && list && read_metrics(group, list, cell->state != CCT_CELL_OPEN, cell);
+  int ok = group >= 0 && (holds || !is_trusted) && row.state >= CCT_CELL_OPEN && row.state <= CCT_CELL_REFUSED;
+  char *list = NULL;
+  if (ok) {
+    cell->state = (enum cct_cell_state)row.state;
+    memcpy(cell->reason, row.reason, sizeof row.reason);
+    cell->key = cct_h5_read_text(group, "key");
+    cell->label = cct_h5_read_text(group, "label");
+    list = cct_h5_read_text(group, "metrics");
+    ok = cell->key && cell->label && list && read_metrics(reader, group, list, cell->state != CCT_CELL_OPEN, cell);
+  }
   free(list);
   H5Gclose(group);
   return ok;
 }
 
-static int read_all(hid_t file, int is_trusted, struct cct_block *block) {
-  hid_t root = H5Gopen2(file, "/", H5P_DEFAULT);
+static int read_all(const struct reader *reader, int is_trusted, struct cct_block *block) {
+  hid_t root = H5Gopen2(reader->file, "/", H5P_DEFAULT);
   int ok =
-      root >= 0 && read_head(root, block) && read_facts(file, root, is_trusted, block) && read_program(file, block);
+      root >= 0 && read_head(root, block) && read_facts(reader, root, is_trusted, block) && read_program(reader, block);
   H5Gclose(root);
   block->cells = ok ? calloc((size_t)block->n_cells + 1, sizeof *block->cells) : NULL;
   if (!block->cells)
     return 0;
   for (int i = 0; ok && i < block->n_cells; i++)
-    ok = read_cell(file, i, is_trusted, &block->cells[i]);
+    ok = read_cell(reader, i, is_trusted, &block->cells[i]);
   return ok;
 }
 
@@ -223,9 +261,11 @@ enum cct_status cct_block_read(const char *path, int is_partial, struct cct_bloc
     cct_block_free(block);
     return cct_fail(CCT_NOMEM, "%s: out of memory", path);
   }
-  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-  int ok = file >= 0 && read_all(file, !is_partial, block);
-  H5Fclose(file);
+  struct reader *reader = malloc(sizeof *reader);
+  int ok = reader && reader_open(path, reader) && read_all(reader, !is_partial, block);
+  if (reader)
+    reader_close(reader);
+  free(reader);
   if (!ok) {
     cct_block_free(block);
     return cct_fail(CCT_DAMAGED, "%s: damaged, or not a block that this version of cctax reads", path);
