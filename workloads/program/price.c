@@ -30,39 +30,31 @@ static double value(struct cct_quantity quantity, const struct cct_binding *bind
 /* ---- collectives and messages ---- */
 
 static int needs_multicast(const struct cct_collective_cost *row) {
-  return !strncmp(row->algorithm, "NVLS", 4);
+  return !memcmp(row->algorithm, "NVLS", 4);
 }
 
 static int is_candidate(const struct cct_collective_cost *row, enum cct_collective kind, int has_multicast) {
   return row->kind == kind && (has_multicast || !needs_multicast(row));
 }
 
-/* The listed number of ranks nearest to `ranks` (the smaller of two as near); 0: none is listed. */
-static int nearest_ranks(const struct cct_column *column, enum cct_collective kind, int has_multicast, int ranks) {
-  int nearest = 0;
-  for (int i = 0; i < column->n_collectives; i++) {
-    const struct cct_collective_cost *row = &column->collectives[i];
-    int distance = abs(row->ranks - ranks), best = abs(nearest - ranks);
-    if (is_candidate(row, kind, has_multicast) &&
-        (!nearest || distance < best || (distance == best && row->ranks < nearest)))
-      nearest = row->ranks;
-  }
-  return nearest;
-}
-
+/* The cheapest of the rows with the listed number of ranks nearest to `ranks` (the smaller of two as near); 0: none. */
 static int cheapest_row(const struct cct_pricing *pricing, enum cct_collective kind, int ranks, double wire_bytes,
                         int in_graph, struct cct_link_cost *cost_out) {
   const struct cct_column *column = pricing->column;
-  int nearest = nearest_ranks(column, kind, pricing->has_multicast, ranks);
+  int nearest = 0;
   double best_us = INFINITY;
-  for (int i = 0; nearest && i < column->n_collectives; i++) {
+  for (int i = 0; i < column->n_collectives; i++) {
     const struct cct_collective_cost *row = &column->collectives[i];
-    if (row->ranks != nearest || !is_candidate(row, kind, pricing->has_multicast))
+    if (!is_candidate(row, kind, pricing->has_multicast))
+      continue;
+    int distance = abs(row->ranks - ranks), best = abs(nearest - ranks);
+    if (nearest && row->ranks != nearest && (distance > best || (distance == best && row->ranks > nearest)))
       continue;
     double toll_us = in_graph ? row->toll_us_graph.value : row->toll_us_eager.value;
     double us = toll_us + transfer_us(wire_bytes, row->busbw_gb_s.value);
-    if (us >= best_us)
+    if (row->ranks == nearest && us >= best_us)
       continue;
+    nearest = row->ranks;
     best_us = us;
     *cost_out = (struct cct_link_cost){toll_us, wire_bytes, row->busbw_gb_s.value};
   }
