@@ -61,7 +61,16 @@ static void find_refusal(const struct cct_report *report, struct cct_result *res
     snprintf(result->reason, sizeof result->reason, "shared-gpu: functional only, no overhead is read from it");
 }
 
-static void judge(const struct cct_report *report, struct cct_result *result) {
+/* In standard errors; looked for once as long as the degrees stay, as they do from cell to cell. */
+static double visible_of(struct cct_report *report, double df) {
+  if (report->visible_df != df) {
+    report->visible_df = df;
+    report->visible = cct_smallest_visible(1, df);
+  }
+  return report->visible;
+}
+
+static void judge(struct cct_report *report, struct cct_result *result) {
   const struct cct_series *a = &report->cells[result->cell].arms[0],
                           *b = &report->cells[result->cell].arms[result->arm];
   struct cct_comparison *c = &result->comparison;
@@ -75,7 +84,7 @@ static void judge(const struct cct_report *report, struct cct_result *result) {
   } else if (!(c->df > 0)) {
     snprintf(result->reason, sizeof result->reason, "one block an arm: a ratio, and no interval");
   }
-  result->smallest_visible = c->df > 0 ? cct_smallest_visible(c->se, c->df) : NAN;
+  result->smallest_visible = c->df > 0 ? c->se * visible_of(report, c->df) : NAN;
   int is_different = fabs(c->effect) > 1e-9 && (result->is_exact || (c->df > 0 && (c->lo > 0 || c->hi < 0)));
   result->verdict = !is_different ? CCT_VERDICT_SAME : c->effect > 0 ? CCT_VERDICT_SLOWER : CCT_VERDICT_FASTER;
 }

@@ -91,6 +91,7 @@ struct cct_report {
   struct cct_names *names; /* owned: how its cells are called */
   struct cct_result *results;
   int n_results;
+  double visible_df, visible;     /* the last degrees of freedom, and what they let be seen, in standard errors */
   int n_compared;                 /* results with an interval, or exact */
   int n_nulls, n_nulls_different; /* A/A comparisons of halves, and those whose interval leaves 0 out */
   struct cct_arm_summary summary[CCT_MAX_ARMS];

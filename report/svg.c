@@ -21,7 +21,7 @@ static const struct {
 /* "rgb(31, 41, 51)" at `at`: appends the variable; 0 where it is no colour of ours. Returns bytes taken. */
 static int put_colour(const char *at, struct cct_text *html) {
   int r, g, b, end = 0;
-  if (sscanf(at, "rgb( %d , %d , %d )%n", &r, &g, &b, &end) != 3 || !end)
+  if (at[1] != 'g' || sscanf(at, "rgb( %d , %d , %d )%n", &r, &g, &b, &end) != 3 || !end)
     return 0;
   for (size_t i = 0; i < sizeof colours / sizeof *colours; i++)
     if (colours[i].r == r && colours[i].g == g && colours[i].b == b) {
@@ -31,7 +31,8 @@ static int put_colour(const char *at, struct cct_text *html) {
   return 0;
 }
 
-/* What is replaced wherever it stands: text, its replacement (%s is the figure's name). */
+/* What is replaced wherever it stands: text, its replacement (%s is the figure's name). Their first letters are known
+ * below. */
 static const struct {
   const char *text, *replacement;
 } rules[] = {
@@ -51,7 +52,7 @@ static const struct {
 static int put_rule(const char *at, const char *name, struct cct_text *html) {
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
     size_t n = strlen(rules[i].text);
-    if (strncmp(at, rules[i].text, n))
+    if (*at != *rules[i].text || strncmp(at, rules[i].text, n))
       continue;
     cct_text_add(html, rules[i].replacement, name);
     return (int)n;
@@ -78,10 +79,13 @@ enum cct_status cct_svg_inline(const char *path, const char *name, const char *a
   cct_html_text(html, alt);
   cct_text_add(html, "\">");
   for (const char *at = body; *at;) {
-    int taken = *at == 'r' ? put_colour(at, html) : put_rule(at, name, html);
-    if (!taken)
-      cct_text_append(html, at, 1);
-    at += taken ? taken : 1;
+    size_t plain = strcspn(at, "riu'<cf"); /* what none of the rules begins with */
+    cct_text_append(html, at, plain);
+    at += plain;
+    int taken = *at == 'r' ? put_colour(at, html) : *at ? put_rule(at, name, html) : 0;
+    if (!taken && *at)
+      cct_text_append(html, at++, 1);
+    at += taken;
   }
   free(text);
   return html->is_failed ? cct_fail(CCT_NOMEM, "%s: out of memory", path) : CCT_OK;
