@@ -68,7 +68,7 @@ static int latency_side(struct play *play) {
         if (pass(play, send, recv, data, sizes[i], play->role == 0))
           return 1;
       if (play->role == 0)
-        more = play_now_ns() - start < budget_ns / 3;
+        more = (char)(play_now_ns() - start < budget_ns / 3);
       play_trade(play, &more, &theirs, 1);
       more = play->role ? theirs : more;
     }
