@@ -322,6 +322,8 @@ static enum cct_status perform_cell(struct block *block, int cell) {
   cct_watchdog_feed("cell %d, start", cell);
   cct_log_mute(1);
   enum cct_status status = agree(block, open_backend(block, cell));
+  if (status) /* on every process alike, so that the next cell opens anew instead of finding none */
+    close_backend(block);
   if (!status && block->world->rank >= block->n_members) {
     status = wait_idle(block, cell);
   } else if (!status) {

@@ -63,7 +63,7 @@ for part in "$@"; do
   shared) CUDA_VISIBLE_DEVICES=0 part shared 150 0 $(ranks 8) tests/gpu_check --shared-gpu values ;;
   memcheck)
     if command -v compute-sanitizer >/dev/null; then
-      CUDA_VISIBLE_DEVICES=0 part memcheck 90 0 compute-sanitizer --tool memcheck --error-exitcode 9 tests/gpu_check small
+      CUDA_VISIBLE_DEVICES=0 part memcheck 90 0 compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 tests/gpu_check small
     fi ;;
   faults)
     CUDA_VISIBLE_DEVICES= part no-gpu 20 77 tests/gpu_check law
