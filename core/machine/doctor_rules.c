@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+/* One line each, in columns. */
+/* clang-format off */
 #define IS(id, n)         {CCT_EQUALS, CCT_MACHINE_##id, (n), NULL, CCT_MACHINE_##id}
 #define OVER(id, n)       {CCT_OVER, CCT_MACHINE_##id, (n), NULL, CCT_MACHINE_##id}
 #define UNDER(id, n)      {CCT_UNDER, CCT_MACHINE_##id, (n), NULL, CCT_MACHINE_##id}
@@ -21,6 +23,7 @@
 #define ROW(name, verdict, when, says, remedy)         {name, CCT_DOCTOR_##verdict, 0, when, says, remedy, NULL}
 #define FRESH(name, verdict, when, says, remedy)       {name, CCT_DOCTOR_##verdict, 1, when, says, remedy, NULL}
 #define KNOWN_BAD(name, verdict, when, says, remedy, source) {name, CCT_DOCTOR_##verdict, 0, when, says, remedy, source}
+/* clang-format on */
 
 const struct cct_rule cct_rules[] = {
     /* ---- the GPUs and their mode ---- */
@@ -37,7 +40,8 @@ const struct cct_rule cct_rules[] = {
     ROW("cc.on", OK, ALL(IS(CC, 1)), "GPUs and CPU are confidential: condition on", NULL),
     ROW("cc.tee-only", WARN, ALL(IS(CC, 0), KNOWN(TEE), NOT_WORD(TEE, "none")),
         "the CPU is confidential and the GPUs are not: condition tee",
-        "for condition on, set the mode on the host (nvtrust: gpu-admin-tools --set-cc-mode=on) and start the guest anew"),
+        "for condition on, set the mode on the host (nvtrust: gpu-admin-tools --set-cc-mode=on) and start the guest "
+        "anew"),
     ROW("cc.off", OK, ALL(IS(CC, 0), WORD(TEE, "none")), "nothing is confidential: condition off", NULL),
     ROW("cc.not-told", UNKNOWN, ALL(NOT_KNOWN(CC)), "whether CC is on cannot be told",
         "a driver from R535 on tells it; NCCL takes this answer for off"),
@@ -99,7 +103,8 @@ const struct cct_rule cct_rules[] = {
     ROW("multicast.lost", WARN, ALL(IS(MULTICAST, 0), OVER(GPU_COUNT, 4)),
         "no NVLink multicast, so no NVLS: all-reduce alone loses about a fifth of its bandwidth on 8 GPUs",
         "count it apart with condition stripped; cctax tune finds what is best without it"),
-    ROW("multicast.not-needed", OK, ALL(IS(MULTICAST, 0)), "no NVLink multicast; NCCL does not use it up to 4 GPUs", NULL),
+    ROW("multicast.not-needed", OK, ALL(IS(MULTICAST, 0)), "no NVLink multicast; NCCL does not use it up to 4 GPUs",
+        NULL),
     ROW("multicast.despite-cc", WARN, ALL(IS(MULTICAST, 1), IS(CC, 1)),
         "the driver says multicast under CC, as no published machine does",
         "believe NCCL's own log (--nccl-log) and never force NVLS"),
@@ -116,7 +121,8 @@ const struct cct_rule cct_rules[] = {
         "NCCL_NVLS_ENABLE=0 takes NVLS away by hand: condition off would be stripped", "unset NCCL_NVLS_ENABLE"),
 
     ROW("fabric.failed", BAD, ALL(WORD(FABRIC, "completed"), OVER(FABRIC_STATUS, 0)),
-        "a GPU's registration with the fabric failed", "read nvidia-smi -q, section Fabric; restart nvidia-fabricmanager"),
+        "a GPU's registration with the fabric failed",
+        "read nvidia-smi -q, section Fabric; restart nvidia-fabricmanager"),
     ROW("fabric.ready", OK, ALL(WORD(FABRIC, "completed")), "the NVLink fabric is ready", NULL),
     ROW("fabric.not-ready", BAD, ALL(KNOWN(FABRIC), NOT_WORD(FABRIC, "none"), OVER(GPU_COUNT, 1)),
         "the NVLink fabric is not ready: peer access will fail", "start nvidia-fabricmanager and wait for it"),
@@ -166,8 +172,8 @@ const struct cct_rule cct_rules[] = {
         "pin the virtual CPUs; intervals will be wider"),
     ROW("steal.none", OK, ALL(KNOWN(STEAL)), "no CPU time is taken away", NULL),
 
-    ROW("pinning.yes", OK, ALL(IS(HYPERVISOR, 1), IS(DEDICATED, 1)), "the hypervisor says that virtual CPUs are its own",
-        NULL),
+    ROW("pinning.yes", OK, ALL(IS(HYPERVISOR, 1), IS(DEDICATED, 1)),
+        "the hypervisor says that virtual CPUs are its own", NULL),
     ROW("pinning.not-told", UNKNOWN, ALL(IS(HYPERVISOR, 1)), "a guest cannot tell whether its virtual CPUs are pinned",
         "on the host: virsh vcpupin, or one thread a core; KVM can say so by the hint kvm-hint-dedicated"),
     ROW("pinning.bare", OK, ALL(IS(HYPERVISOR, 0)), "no hypervisor", NULL),

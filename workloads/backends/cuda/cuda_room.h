@@ -209,8 +209,8 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) CCT_CHECKED;
 enum cct_status cct_cuda_refill(struct cct_executor *x) CCT_CHECKED; /* random values, after a check left others */
 void cct_cuda_release(struct cct_executor *x);
 int64_t cct_cuda_type_bytes(enum cct_type type, int64_t elements);
-/* cudaMemset and a small cudaMemcpy return before the device is done, and the lanes' streams do not wait for the default
- * one: after these two they may read what was written. */
+/* cudaMemset and a small cudaMemcpy return before the device is done, and the lanes' streams do not wait for the
+ * default one: after these two they may read what was written. */
 enum cct_status cct_cuda_clear(void *at, int byte, size_t n) CCT_CHECKED;
 enum cct_status cct_cuda_upload(void *to, const void *from, size_t n) CCT_CHECKED;
 
