@@ -144,7 +144,7 @@ static void set_footer(const struct cct_coll_result *result, struct cct_json *do
 struct cct_json *cct_coll_json(const struct cct_coll_result *result, enum cct_status ended) {
   struct cct_json *document = cct_json_new_object(), *results = cct_json_new_array();
   cct_json_set_i64(document, "schema", 1);
-  cct_json_set_string(document, "tool", CCT_VERSION);
+  cct_json_set_string(document, "tool", "cctax " CCT_VERSION);
   cct_json_set_string(document, "command", "coll");
   cct_json_set_i64(document, "version", NCCL_TESTS_VERSION);
   cct_json_set(document, "env", environment_json());

@@ -99,7 +99,7 @@ enum cct_status cct_report_to_json(const struct cct_report *report, const char *
   struct cct_json *document = cct_json_new_object(), *cells = cct_json_new_array(), *arms = cct_json_new_array();
   struct cct_json *summary = cct_json_new_object();
   cct_json_set_i64(document, "schema", 1);
-  cct_json_set_string(document, "tool", CCT_VERSION);
+  cct_json_set_string(document, "tool", "cctax " CCT_VERSION);
   cct_json_set_string(document, "command", "report");
   cct_json_set_string(document, "report", page);
   for (int arm = 1; arm < report->n_arms; arm++)

@@ -358,6 +358,7 @@ static void json_reads_back(void **state) {
   assert_int_equal(cct_report_to_json(&report, "out/index.html", &document), CCT_OK);
   assert_int_equal(cct_json_print(document, &text), CCT_OK);
   assert_int_equal(cct_json_parse(text.s, text.length, "report.json", &again), CCT_OK);
+  assert_string_equal(cct_json_string(cct_json_member(again, "tool")), "cctax " CCT_VERSION);
   const struct cct_json *row = cct_json_element(cct_json_member(again, "cells"), 0);
   static const char *const keys[] = {"workload",
                                      "model",
