@@ -5,8 +5,9 @@
 A cell is one collective, mode and size; each pair of processes gives one ratio of times, cctax / nccl-tests, out of place.
 Its interval is between two of the ordered ratios, which holds the median whatever their distribution: the 2nd and 8th of 9 in
 96 %. At 1 MiB and above at most 2 of 88 cells may have an interval that is not inside +-3 % (a cell measured again counts by
-its second interval), and the geometric mean of the cells' medians has to be inside +-1 %; below, inside +-3 %. --missed prints
-the cells whose first interval is not inside, for run.sh to measure again."""
+its second interval), and the geometric mean of the cells' medians has to be inside +-1 %; below, inside +-3 %. --missed prints,
+for each collective and mode with cells whose first interval is not inside, the smallest such size, for run.sh to measure again
+from there on."""
 import collections
 import glob
 import json
@@ -45,7 +46,7 @@ def read(folders, part):
             collective, mode, pair, tool = name.groups()
             facts["NCCL"].add(document["nccl_version"])
             facts[f"graph of {mode}"].add(document["config"]["graph"])
-            facts["iterations"].add(document["config"]["iterations"])
+            facts[f"iterations of {mode}"].add(document["config"]["iterations"])
             if document["out_of_bounds"]["count"]:
                 troubles.append(f"{path}: wrong elements")
             for row in document["results"]:
@@ -99,13 +100,16 @@ def main(arguments):
     again = {key: cell for key, cell in ((key, Cell(pairs)) for key, pairs in again.items()) if cell.n}
     missed = [key for key, cell in sorted(first.items()) if key[2] >= LARGE and not cell.is_inside]
     if only_missed:
-        for key in missed:
-            print(*key)
+        least = {}
+        for collective, mode, size in missed:
+            least[collective, mode] = min(size, least.get((collective, mode), size))
+        for (collective, mode), size in least.items():
+            print(collective, mode, size)
         return 0
     print(f"NCCL {', '.join(map(str, facts['NCCL']))}; us of cctax and nccl-tests (medians), ratio, interval")
     for (collective, mode, size), cell in sorted(first.items()):
         print(f"{collective:14s} {mode:5s} {size:11d}  {cell.text()}{'' if size < LARGE or cell.is_inside else '  MISSED'}")
-        if (collective, mode, size) in again:
+        if (collective, mode, size) in missed and (collective, mode, size) in again:
             cell = again[collective, mode, size]
             print(f"{'':14s} again {size:11d}  {cell.text()}{'' if cell.is_inside else '  MISSED'}")
     still = [key for key in missed if not (key in again and again[key].is_inside)]
