@@ -46,6 +46,8 @@ static void print_detail(const struct cct_job *job, const struct cct_program *pr
   case CCT_OP_COPY:
     printf(" %s %s%s%s", cct_direction_name(op->copy.direction), cct_memory_name(op->copy.memory),
            op->copy.is_blocking ? " blocking" : "", op->copy.is_bounce ? " bounce" : "");
+    if (op->copy.carries_binding)
+      printf(" carries binding");
     print_quantity("bytes", op->copy.bytes, program);
     break;
   case CCT_OP_HOSTWORK:
@@ -55,6 +57,9 @@ static void print_detail(const struct cct_job *job, const struct cct_program *pr
     printf(" %lld ns", (long long)op->delay.ns);
     if (op->delay.of >= 0)
       printf(" + %.3g x entry %d", op->delay.stretch, op->delay.of);
+    break;
+  case CCT_OP_CASE:
+    printf(" %s=%lld", program->slots[op->when.slot].name, (long long)op->when.value);
     break;
   default:
     break;
@@ -80,7 +85,7 @@ static void print_program(const struct cct_job *job, const struct cct_program *p
     enum cct_op_kind kind = program->ops[i].kind;
     depth -= kind == CCT_OP_END;
     print_op(job, program, i, depth > 0 ? depth : 0);
-    depth += kind == CCT_OP_GRAPH || kind == CCT_OP_PHASE || kind == CCT_OP_GROUP;
+    depth += kind == CCT_OP_GRAPH || kind == CCT_OP_PHASE || kind == CCT_OP_GROUP || kind == CCT_OP_CASE;
   }
 }
 

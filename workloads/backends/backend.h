@@ -39,6 +39,28 @@ struct cct_burst {
   int64_t *rank_ns; /* the caller's, at least n_owned */
 };
 
+/* Steps with different bindings, back to back: what a scheduler decides between them. Lane clocks carry over from step
+ * to step (law 8). No host lane begins a step before all are through with the last but one. */
+struct cct_sequence {
+  void *context;
+  /* Before step `index`, when the rank's first host lane is through with the step before. now_ns: [owned], that lane's
+   * time since the start. Fills bindings_out[owned] (what they point to stays unchanged until step index + 4 is asked
+   * for), not_before_ns_out[owned] (the first host lane idles until then: nothing to serve yet; 0: no), and
+   * is_over_out[owned] (this rank performs nothing from here on; its other answers are not read). Called from the one
+   * thread that may use the world; on every process for every step until all its ranks are over. Ranks that meet in a
+   * collective have to get the same cases. */
+  enum cct_status (*next)(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings_out,
+                          int64_t *not_before_ns_out, int *is_over_out);
+  int64_t most_steps; /* one more that is not over is CCT_USAGE */
+  /* [step * owned * n_host_lanes + owned * n_host_lanes + lane], the caller's: when each host lane, in lane order, was
+   * through with its entries of each step, since the start; -1: the rank has no such lane, or was over. n_host_lanes is
+   * cct_job_host_lanes(). */
+  int64_t *lane_end_ns;
+  int n_host_lanes;  /* out */
+  int64_t steps;     /* out: performed by the rank owned here that performed most */
+  double binding_us; /* out: host time from next()'s return to the first entry, the median of steps; 0 on sim */
+};
+
 struct cct_span { /* of one entry, since the start of its burst; both -1: the entry takes no time of its own (PHASE,
                      END) */
   int64_t start_ns, end_ns;
@@ -63,10 +85,13 @@ struct cct_backend_ops {
   void (*unload)(struct cct_executor *executor); /* NULL-safe */
   /* Ranks this process owns: [*first_out, *first_out + *count_out). Not collective. */
   void (*owned)(const struct cct_executor *executor, int *first_out, int *count_out);
-  /* n back-to-back repetitions of one step, closed by one synchronisation. The only timed call, called only by the one
+  /* n back-to-back repetitions of one step, closed by one synchronisation. A timed call, called only by the one
    * timing loop. bindings[r] belongs to owned rank r; NULL: each program's defaults. */
   enum cct_status (*step)(struct cct_executor *executor, const struct cct_binding *bindings, int n,
                           struct cct_burst *burst);
+  /* One sequence, closed by one synchronisation: rank_ns from the start to its end. CCT_UNSUPPORTED with a line where
+   * it cannot. The other timed call, called only by the one timing loop's file; may be NULL. */
+  enum cct_status (*sequence)(struct cct_executor *executor, struct cct_sequence *sequence, struct cct_burst *burst);
   /* Untimed: poisons outputs, performs one step, checks values. */
   enum cct_status (*verify)(struct cct_executor *executor, struct cct_wrong *wrong_out);
   /* Counts as performed, by rank owned first; on cuda from the captured graph's nodes. Not collective. */

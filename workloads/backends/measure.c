@@ -95,3 +95,17 @@ void cct_measured_free(struct cct_measured *measured) {
   free(measured->burst_ns);
   memset(measured, 0, sizeof *measured);
 }
+
+enum cct_status cct_measure_sequence(const struct cct_world *world, const struct cct_backend_ops *ops,
+                                     struct cct_executor *executor, struct cct_sequence *sequence,
+                                     const struct cct_measure_options *options, struct cct_burst *burst) {
+  const struct loop loop = {.world = world, .ops = ops, .executor = executor, .options = options};
+  if (!ops->sequence)
+    return cct_fail(CCT_UNSUPPORTED, "backend '%s' performs no sequences of steps", ops->name);
+  if (options->progress)
+    options->progress(options->context, "sequence", 0);
+  enum cct_status status = world->ops->barrier(world);
+  if (!status)
+    status = ops->sequence(executor, sequence, burst);
+  return agree(&loop, status);
+}

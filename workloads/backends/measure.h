@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one timing loop of the product: the only caller of a backend's step(). Host clock around each burst (on sim the
- * virtual one), all processes started together by a barrier, raw bursts kept; whoever reads them computes medians and
- * rates. */
+ * The one timing loop of the product: the only caller of a backend's step() and sequence(). Host clock around each
+ * burst (on sim the virtual one), all processes started together by a barrier, raw bursts kept; whoever reads them
+ * computes medians and rates. */
 #ifndef CCT_WORKLOADS_BACKENDS_MEASURE_H
 #define CCT_WORKLOADS_BACKENDS_MEASURE_H
 
@@ -34,6 +34,11 @@ struct cct_measured {
 enum cct_status cct_measure(const struct cct_world *world, const struct cct_backend_ops *ops,
                             struct cct_executor *executor, const struct cct_binding *bindings,
                             const struct cct_measure_options *options, struct cct_measured *measured_out) CCT_CHECKED;
+/* One sequence, started together: `burst->rank_ns` as sequence() leaves it. Of the options progress, context, name and
+ * patience_ns count. */
+enum cct_status cct_measure_sequence(const struct cct_world *world, const struct cct_backend_ops *ops,
+                                     struct cct_executor *executor, struct cct_sequence *sequence,
+                                     const struct cct_measure_options *options, struct cct_burst *burst) CCT_CHECKED;
 void cct_measured_free(struct cct_measured *measured);
 
 #endif

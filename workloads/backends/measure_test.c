@@ -36,6 +36,15 @@ static enum cct_status fake_step(struct cct_executor *executor, const struct cct
   return CCT_OK;
 }
 
+static enum cct_status fake_sequence(struct cct_executor *executor, struct cct_sequence *sequence,
+                                     struct cct_burst *burst) {
+  (void)executor;
+  fake.calls++;
+  sequence->steps = sequence->most_steps;
+  burst->rank_ns[0] = burst->rank_ns[1] = fake.step_ns;
+  return CCT_OK;
+}
+
 static void told(void *context, const char *phase, int64_t index) {
   (void)context;
   (void)phase;
@@ -50,6 +59,25 @@ static enum cct_status measure(int64_t step_ns, int64_t burst_ns, struct cct_mea
   fake.step_ns = step_ns;
   fake.calls = fake.repetitions = fake.told = 0;
   return cct_measure(cct_world_self(), &ops, NULL, NULL, &options, measured);
+}
+
+static void a_sequence_is_timed_once_where_the_backend_has_it(void **state) {
+  (void)state;
+  const struct cct_backend_ops with = {.name = "fake", .owned = fake_owned, .sequence = fake_sequence};
+  const struct cct_measure_options options = {.progress = told};
+  int64_t rank_ns[2] = {0, 0};
+  struct cct_sequence sequence = {.most_steps = 9};
+  struct cct_burst burst = {.rank_ns = rank_ns};
+  fake.calls = fake.told = 0;
+  fake.step_ns = 70;
+  assert_int_equal(cct_measure_sequence(cct_world_self(), &with, NULL, &sequence, &options, &burst), CCT_OK);
+  assert_int_equal(fake.calls, 1);
+  assert_int_equal(fake.told, 1);
+  assert_int_equal(sequence.steps, 9);
+  assert_int_equal(rank_ns[1], 70);
+  const struct cct_backend_ops without = {.name = "fake", .owned = fake_owned};
+  assert_int_equal(cct_measure_sequence(cct_world_self(), &without, NULL, &sequence, &options, &burst),
+                   CCT_UNSUPPORTED);
 }
 
 static void a_step_is_timed_one_by_one(void **state) {
@@ -159,6 +187,7 @@ static void one_that_fails_ends_those_that_wait_for_it(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_sequence_is_timed_once_where_the_backend_has_it),
       cmocka_unit_test(a_step_is_timed_one_by_one),
       cmocka_unit_test(short_steps_are_repeated_until_a_burst_is_long),
       cmocka_unit_test(a_failure_is_passed_on),

@@ -56,6 +56,8 @@ void cct_count_program(const struct cct_job *job, const struct cct_program *prog
     const struct cct_op *op = &program->ops[id];
     /* A GROUP is one submission, one node and one kernel as a whole; a GRAPH one submission, and its nodes the kernels.
      */
+    if (!cct_op_is_performed(program, op, binding))
+      continue;
     int is_unit = cct_op_is_submission(op) && !in_group;
     c->submissions += is_unit && !in_graph;
     c->graphs += op->kind == CCT_OP_GRAPH;

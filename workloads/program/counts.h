@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a step costs by count: the figures that explain its time, derived from the program alone. One step of one rank.
- */
+ * What a step costs by count: the figures that explain its time, derived from the program alone. One step of one rank,
+ * without the CASEs that `binding` does not choose. */
 #ifndef CCT_WORKLOADS_PROGRAM_COUNTS_H
 #define CCT_WORKLOADS_PROGRAM_COUNTS_H
 

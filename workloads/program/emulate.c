@@ -203,7 +203,7 @@ static enum cct_status emulate_entry(struct emulation *e, int id) {
   } else if (op.kind == CCT_OP_END && op.end.opens == e->place.graph) {
     e->place.graph = -1;
     return add_behind(e, op.end.opens, &e->old->ops[op.end.opens]);
-  } else if (e->place.group < 0 && op.kind != CCT_OP_END && op.kind != CCT_OP_PHASE) {
+  } else if (e->place.group < 0 && op.kind != CCT_OP_END && op.kind != CCT_OP_PHASE && op.kind != CCT_OP_CASE) {
     return add_behind(e, id, &op);
   }
   return CCT_OK;

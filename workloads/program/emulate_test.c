@@ -31,7 +31,8 @@ static int teardown(void **state) {
   "{\"schema\":1,\"ranks\":8,\"groups\":[{\"name\":\"tp\",\"size\":8,\"stride\":1}],\"roles\":[{\"first\":0,"          \
   "\"count\":8,"                                                                                                       \
   "\"program\":{\"name\":\"p\",\"lanes\":[{\"name\":\"main\",\"kind\":\"stream\"},{\"name\":\"side\",\"kind\":"        \
-  "\"stream\"},{\"name\":\"cpu\",\"kind\":\"host\"}],\"slots\":[],\"buffers\":[],\"ops\":[" ops "]}}]}"
+  "\"stream\"},{\"name\":\"cpu\",\"kind\":\"host\"}],\"slots\":[{\"name\":\"form\",\"value\":1}],\"buffers\":[],"      \
+  "\"ops\":[" ops "]}}]}"
 #define REDUCE "\"kind\":\"all_reduce\",\"group\":0,\"bytes\":100000000,\"type\":\"bf16\"}"
 
 static struct cct_job *emulated_of(const char *text, unsigned mask) {
@@ -103,6 +104,26 @@ static void test_nothing_is_added_without_a_surcharge(void **state) {
   profile->confidential = confidential;
 }
 
+/* A surcharge stands in the case of what it belongs to, so that it is not there where that is not. */
+static void test_surcharges_stay_in_their_case(void **state) {
+  (void)state;
+  profile->confidential.submission.form = CCT_FORM_STREAM;
+  struct cct_job *job = emulated_of(JOB("{\"op\":\"case\",\"slot\":0,\"value\":1},{\"op\":\"graph\"," ON
+                                        "},{\"op\":\"launch\",\"lane\":0},{\"op\":\"end\"},{\"op\":\"end\"},"
+                                        "{\"op\":\"launch\"," ON ",\"waits\":[1]}"),
+                                    CHANNEL);
+  const struct cct_program *p = job->roles[0].program;
+  assert_int_equal(p->ops[4].kind, CCT_OP_DELAY); /* case graph launch end delay end launch delay */
+  assert_int_equal(p->ops[4].in_case, 0);
+  assert_int_equal(p->ops[0].when.value, 1);
+  assert_int_equal(p->ops[6].kind, CCT_OP_LAUNCH);
+  assert_int_equal(p->ops[6].in_case, -1);
+  assert_int_equal(p->waits[p->ops[6].first_wait].id, 4);
+  assert_int_equal(p->ops[7].in_case, -1);
+  cct_job_free(job);
+  profile->confidential.submission.form = CCT_FORM_HOST;
+}
+
 /* 8 ranks, 100 MB: clear without NVLS Ring Simple, toll 56 us at 682.2 GB/s; confidential the same at times 156/185. */
 static void test_nvlink(void **state) {
   (void)state;
@@ -168,7 +189,8 @@ static void test_counts_stay(void **state) {
     struct cct_job *before = emulated_of(EVERY_SUBMISSION, 0),
                    *after = emulated_of(EVERY_SUBMISSION, CCT_ALL_BOUNDARIES);
     struct cct_counts a, b;
-    struct cct_binding binding = {0};
+    int64_t slots[] = {1};
+    struct cct_binding binding = {.slots = slots};
     cct_count_program(before, before->roles[0].program, &binding, &a);
     cct_count_program(after, after->roles[0].program, &binding, &b);
     assert_memory_equal(&a, &b, sizeof a);
@@ -199,6 +221,7 @@ int main(void) {
       cmocka_unit_test(test_channel_on_the_host),
       cmocka_unit_test(test_channel_in_the_stream),
       cmocka_unit_test(test_nothing_is_added_without_a_surcharge),
+      cmocka_unit_test(test_surcharges_stay_in_their_case),
       cmocka_unit_test(test_nvlink),
       cmocka_unit_test(test_copies_bounce_and_block),
       cmocka_unit_test(test_a_bounce_copy_in_a_graph_is_refused),

@@ -17,18 +17,75 @@ static int in_graph(const struct cct_program *p, int id) {
   return 0;
 }
 
-static int next_collective(const struct cct_program *p, int id, int group) {
+/* What a binding may have performed: entries in no CASE, and in those of up to two slots' values (law 9). Entries that
+ * agree for each two agree for any choice, since of any two entries some two tell which comes first. */
+struct choice {
+  const struct cct_op *cases[2];
+};
+
+static int is_same_case(const struct cct_op *a, const struct cct_op *b) {
+  return a->when.slot == b->when.slot && a->when.value == b->when.value;
+}
+
+static int is_chosen(const struct cct_program *p, const struct cct_op *op, const struct choice *choice) {
+  const struct cct_op *in = op->in_case < 0 ? NULL : &p->ops[op->in_case];
+  return !in || (choice->cases[0] && is_same_case(in, choice->cases[0])) ||
+         (choice->cases[1] && is_same_case(in, choice->cases[1]));
+}
+
+#define MOST_CASES 64
+
+/* Adds the cases of `p` that are not known yet; 0: there are more than MOST_CASES. */
+static int add_cases(const struct cct_program *p, const struct cct_op **cases, int *n) {
+  for (int id = 0; id < p->n_ops; id++) {
+    int is_known = p->ops[id].kind != CCT_OP_CASE;
+    for (int i = 0; i < *n && !is_known; i++)
+      is_known = is_same_case(cases[i], &p->ops[id]);
+    if (is_known)
+      continue;
+    if (*n == MOST_CASES)
+      return 0;
+    cases[(*n)++] = &p->ops[id];
+  }
+  return 1;
+}
+
+typedef enum cct_status (*judge_fn)(const struct cct_job *job, int group, const struct cct_program *a,
+                                    const struct cct_program *b, const struct choice *choice, int offset);
+
+/* Judges two programs that meet under each choice that their cases leave a binding. */
+static enum cct_status judge_choices(judge_fn judge, const struct cct_job *job, int group, const struct cct_program *a,
+                                     const struct cct_program *b, int offset) {
+  const struct cct_op *cases[MOST_CASES];
+  int n = 0;
+  if (!add_cases(a, cases, &n) || !add_cases(b, cases, &n))
+    return cct_fail(CCT_USAGE, "programs '%s' and '%s': they tell more than %d cases apart", a->name, b->name,
+                    MOST_CASES);
+  struct choice none = {{NULL, NULL}};
+  enum cct_status status = judge(job, group, a, b, &none, offset);
+  for (int i = 0; i < n; i++)
+    for (int k = i; k < n && !status; k++) {
+      struct choice two = {{cases[i], cases[k]}};
+      if (k == i || cases[i]->when.slot != cases[k]->when.slot)
+        status = judge(job, group, a, b, &two, offset);
+    }
+  return status;
+}
+
+static int next_collective(const struct cct_program *p, int id, int group, const struct choice *choice) {
   for (id++; id < p->n_ops; id++)
-    if (p->ops[id].kind == CCT_OP_COLLECTIVE && p->ops[id].collective.group == group)
+    if (p->ops[id].kind == CCT_OP_COLLECTIVE && p->ops[id].collective.group == group &&
+        is_chosen(p, &p->ops[id], choice))
       return id;
   return -1;
 }
 
 static enum cct_status check_collectives(const struct cct_job *job, int group, const struct cct_program *a,
-                                         const struct cct_program *b) {
+                                         const struct cct_program *b, const struct choice *c, int offset) {
   const char *name = job->groups[group].name;
-  for (int n = 0, i = next_collective(a, -1, group), j = next_collective(b, -1, group); i >= 0 || j >= 0;
-       n++, i = next_collective(a, i, group), j = next_collective(b, j, group)) {
+  (void)offset;
+  for (int n = 0, i = next_collective(a, -1, group, c), j = next_collective(b, -1, group, c); i >= 0 || j >= 0;
+       n++, i = next_collective(a, i, group, c), j = next_collective(b, j, group, c)) {
     if (i < 0 || j < 0)
       return cct_fail(CCT_USAGE, "programs '%s' and '%s': group '%s': collective %d has no counterpart", a->name,
                       b->name, name, n);
@@ -55,21 +112,22 @@ static int is_p2p(const struct cct_op *op, int group) {
 }
 
 /* The `n`-th entry of `kind` with this offset, modulo the group's size; -1: none. */
-static int nth_p2p(const struct cct_program *p, enum cct_op_kind kind, int group, int size, int offset, int n) {
+static int nth_p2p(const struct cct_program *p, enum cct_op_kind kind, int group, int size, int offset, int n,
+                   const struct choice *choice) {
   for (int id = 0; id < p->n_ops; id++)
     if (p->ops[id].kind == kind && p->ops[id].p2p.group == group && (p->ops[id].p2p.peer_offset - offset) % size == 0 &&
-        n-- == 0)
+        is_chosen(p, &p->ops[id], choice) && n-- == 0)
       return id;
   return -1;
 }
 
 static enum cct_status check_messages(const struct cct_job *job, int group, const struct cct_program *a,
-                                      const struct cct_program *b, int offset) {
+                                      const struct cct_program *b, const struct choice *c, int offset) {
   int size = job->groups[group].size;
   for (int way = 0; way < 2; way++) {
     enum cct_op_kind mine = way ? CCT_OP_RECV : CCT_OP_SEND, theirs = way ? CCT_OP_SEND : CCT_OP_RECV;
     for (int n = 0;; n++) {
-      int i = nth_p2p(a, mine, group, size, offset, n), j = nth_p2p(b, theirs, group, size, -offset, n);
+      int i = nth_p2p(a, mine, group, size, offset, n, c), j = nth_p2p(b, theirs, group, size, -offset, n, c);
       if (i < 0 && j < 0)
         break;
       if (i < 0 || j < 0)
@@ -107,7 +165,7 @@ static enum cct_status check_rank_messages(const struct cct_job *job, int g, int
     if (judged[id] == peer)
       continue;
     judged[id] = peer;
-    enum cct_status status = check_messages(job, g, role->program, peer->program, offset);
+    enum cct_status status = judge_choices(check_messages, job, g, role->program, peer->program, offset);
     if (status)
       return status;
   }
@@ -129,7 +187,7 @@ static enum cct_status check_group(const struct cct_job *job, int g, char *seen)
       char *pair = seen + (ptrdiff_t)i * job->n_roles + (first - job->roles);
       if (role != first && !*pair) {
         *pair = 1;
-        status = check_collectives(job, g, first->program, role->program);
+        status = judge_choices(check_collectives, job, g, first->program, role->program, 0);
       }
       if (!status && has_messages)
         status = check_rank_messages(job, g, rank, role, judged);

@@ -283,6 +283,8 @@ enum cct_status cct_price(const struct cct_pricing *pricing, const struct cct_jo
   for (int id = 0; id < program->n_ops; id++) {
     const struct cct_op *op = &program->ops[id];
     durations[id] = (struct cct_duration){0};
+    if (!cct_op_is_performed(program, op, binding))
+      continue;
     enum cct_status status = price_entry(pricing, job, program, binding, rank, id, place, durations);
     if (status)
       return status;

@@ -49,8 +49,8 @@ enum cct_status cct_price_link(const struct cct_pricing *pricing, const struct c
                                const struct cct_binding *binding, int rank, int in_graph,
                                struct cct_link_cost *cost_out) CCT_CHECKED;
 
-/* Fills durations[0..n_ops-1]. CCT_UNSUPPORTED names the operation that the profile cannot price, CCT_USAGE one that
- * would last longer than 1000 s. */
+/* Fills durations[0..n_ops-1], 0 for what the binding does not perform. CCT_UNSUPPORTED names the operation that the
+ * profile cannot price, CCT_USAGE one that would last longer than 1000 s. */
 enum cct_status cct_price(const struct cct_pricing *pricing, const struct cct_job *job,
                           const struct cct_program *program, const struct cct_binding *binding, int rank,
                           struct cct_duration *durations) CCT_CHECKED;

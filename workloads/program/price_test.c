@@ -257,6 +257,27 @@ static void test_brackets_and_delays(void **state) {
   assert_int_equal(durations[negative].run_ns, 0);
 }
 
+static void test_what_a_binding_leaves_out_costs_nothing(void **state) {
+  (void)state;
+  int64_t slots[] = {1};
+  struct cct_binding binding = {.slots = slots};
+  struct cct_pricing pricing = {.profile = &profile, .column = &profile.clear, .has_multicast = 1};
+  add((struct cct_op){.kind = CCT_OP_CASE, .when = {cct_program_add_slot(program, "form", 1), 1}});
+  int graph = add((struct cct_op){.kind = CCT_OP_GRAPH});
+  int inner = add((struct cct_op){.kind = CCT_OP_LAUNCH, .host = -1});
+  add((struct cct_op){.kind = CCT_OP_END});
+  add((struct cct_op){.kind = CCT_OP_END});
+  int outside = add((struct cct_op){.kind = CCT_OP_LAUNCH});
+  assert_int_equal(cct_price(&pricing, job, program, &binding, 0, durations), CCT_OK);
+  int64_t launch_ns = durations[graph].submit_ns;
+  assert_true(launch_ns > 0 && durations[inner].run_ns > 0);
+  slots[0] = 2;
+  assert_int_equal(cct_price(&pricing, job, program, &binding, 0, durations), CCT_OK);
+  assert_int_equal(durations[graph].submit_ns, 0);
+  assert_int_equal(durations[inner].run_ns, 0);
+  assert_true(durations[outside].run_ns > 0 && durations[outside].submit_ns > 0);
+}
+
 static void test_refusals(void **state) {
   (void)state;
   struct cct_op op = gemm(8, 64, 64, 1);
@@ -286,6 +307,7 @@ int main(void) {
       CASE(test_beyond_the_nvlink_domain),
       CASE(test_a_bounce_copy_is_priced_by_the_emulated_column),
       CASE(test_brackets_and_delays),
+      CASE(test_what_a_binding_leaves_out_costs_nothing),
       CASE(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

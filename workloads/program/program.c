@@ -265,6 +265,10 @@ int cct_program_add(struct cct_program *program, const struct cct_op *op, const 
   *added = *op;
   added->name = keep_name(program, op->name);
   added->first_wait = program->n_waits;
+  added->in_case = -1;
+  for (int i = 0; i < store->n_open; i++)
+    if (program->ops[store->open[i]].kind == CCT_OP_CASE)
+      added->in_case = store->open[i];
   added->n_waits = n_waits;
   if (n_waits)
     memcpy(program->waits + program->n_waits, waits, (size_t)n_waits * sizeof *waits);
@@ -272,7 +276,9 @@ int cct_program_add(struct cct_program *program, const struct cct_op *op, const 
   int depth = (int)(sizeof store->open / sizeof *store->open);
   if (op->kind == CCT_OP_END)
     added->end.opens = store->n_open > 0 ? store->open[--store->n_open] : -1;
-  else if ((op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP) && store->n_open < depth)
+  else if ((op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP ||
+            op->kind == CCT_OP_CASE) &&
+           store->n_open < depth)
     store->open[store->n_open++] = program->n_ops;
   if (op->kind == CCT_OP_COLLECTIVE && op->collective.matrix >= program->n_matrices)
     program->n_matrices = op->collective.matrix + 1;
@@ -300,6 +306,13 @@ int cct_op_is_gpu(const struct cct_op *op) {
 
 int cct_op_is_submission(const struct cct_op *op) {
   return op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_GROUP || (cct_op_is_gpu(op) && op->kind != CCT_OP_DELAY);
+}
+
+int cct_program_host_lanes(const struct cct_program *program) {
+  int n = 0;
+  for (int lane = 0; lane < program->n_lanes; lane++)
+    n += program->lanes[lane].kind == CCT_LANE_HOST;
+  return n;
 }
 
 /* ---- jobs ---- */
@@ -348,4 +361,13 @@ const struct cct_role *cct_job_role(const struct cct_job *job, int rank) {
     if (rank >= job->roles[i].first && rank - job->roles[i].first < job->roles[i].count)
       return &job->roles[i];
   return NULL;
+}
+
+int cct_job_host_lanes(const struct cct_job *job) {
+  int most = 0;
+  for (int i = 0; i < job->n_roles; i++) {
+    int n = cct_program_host_lanes(job->roles[i].program);
+    most = n > most ? n : most;
+  }
+  return most;
 }

@@ -29,7 +29,12 @@
  *    wait crosses its edge.
  * 7. SYNC ends at max(H(h), G(named lane), waits) + sync; H(h) = that.
  * 8. Repetitions of a burst run on without a barrier; no limit on queued submissions (a real GPU takes about 1024). A
- *    burst ends at max over all lanes, plus one sync. */
+ *    burst ends at max over all lanes, plus one sync. Steps of a sequence (backend.h) follow each other in the same
+ *    way, each with a binding of its own.
+ * 9. CASE: what it holds is performed only where the bound value of `slot` is `value`. Elsewhere it is not there: no
+ *    time, no submission, every wait on it satisfied (a prev: wait, when the repetition before did not perform it). It
+ *    holds anything but a CASE and stands neither in a GRAPH nor in a GROUP; waits may cross its edges. The n-th of
+ *    law 4 is counted within (slot, value), slots named by number; members of a group bind equal values to them. */
 #ifndef CCT_WORKLOADS_PROGRAM_PROGRAM_H
 #define CCT_WORKLOADS_PROGRAM_PROGRAM_H
 
@@ -55,6 +60,7 @@
   X(GRAPH, "graph")       /* brackets: an END closes the innermost */                                                  \
   X(PHASE, "phase")                                                                                                    \
   X(GROUP, "group")                                                                                                    \
+  X(CASE, "case")                                                                                                      \
   X(END, "end")
 enum cct_op_kind {
 #define CCT_OP_ENUM(id, name) CCT_OP_##id,
@@ -185,10 +191,11 @@ struct cct_wait {
 
 struct cct_op {
   enum cct_op_kind kind;
-  int lane; /* index of a GPU lane; -1: none (HOSTWORK, a host DELAY, PHASE) */
-  int host; /* index of the host lane that submits or performs it; -1 inside a GRAPH and for PHASE, END */
+  int lane; /* index of a GPU lane; -1: none (HOSTWORK, a host DELAY, PHASE, CASE) */
+  int host; /* index of the host lane that submits or performs it; -1 inside a GRAPH and for PHASE, CASE, END */
   int first_wait, n_waits; /* in cct_program.waits */
   int reads[2], writes;    /* buffer ids, -1: none */
+  int in_case;             /* id of the CASE it stands in, -1: none; set by cct_program_add */
   const char *name;        /* in the program's arena; never NULL */
   union {
     struct {
@@ -225,6 +232,9 @@ struct cct_op {
       struct cct_quantity bytes;
       int is_blocking; /* the call returns at its end */
       int is_bounce;   /* set by emulate(): encrypted in chunks by one thread */
+      /* H2D, pinned: brings the step's bound slots to where kernels read them; in a sequence its source is one of a
+       * ring of blocks that begin with the slots, so that they change in stream order. */
+      int carries_binding;
     } copy;
     struct {
       int64_t ns;
@@ -238,6 +248,10 @@ struct cct_op {
       int key;      /* one captured graph a key */
       int is_fresh; /* instantiated anew before each burst, so that its first launch pays what a first launch pays */
     } graph;
+    struct { /* CASE: what it holds is performed where the bound value of `slot` is `value` */
+      int slot;
+      int64_t value;
+    } when;
     struct {
       int opens; /* id of the bracket it closes */
     } end;
@@ -327,18 +341,27 @@ void cct_job_free(struct cct_job *job); /* NULL-safe; frees the programs */
 int cct_job_add_group(struct cct_job *job, const char *name, int size, int stride);
 enum cct_status cct_job_add_role(struct cct_job *job, struct cct_program *program, int first, int count) CCT_CHECKED;
 const struct cct_role *cct_job_role(const struct cct_job *job, int rank);
+int cct_program_host_lanes(const struct cct_program *program);
+int cct_job_host_lanes(const struct cct_job *job); /* the most that a role has */
 
 static inline int64_t cct_quantity_value(struct cct_quantity quantity, const struct cct_binding *binding) {
   return quantity.base + (quantity.slot < 0 ? 0 : quantity.per * binding->slots[quantity.slot]);
+}
+/* Law 9: it stands in no CASE, or in one whose slot is bound to its value. */
+static inline int cct_op_is_performed(const struct cct_program *program, const struct cct_op *op,
+                                      const struct cct_binding *binding) {
+  const struct cct_op *in = op->in_case < 0 ? NULL : &program->ops[op->in_case];
+  return !in || binding->slots[in->when.slot] == in->when.value;
 }
 int cct_op_is_gpu(const struct cct_op *op);        /* runs on a GPU lane (not SYNC, brackets) */
 int cct_op_is_submission(const struct cct_op *op); /* costs a submission when outside GRAPH and GROUP */
 
 /* Refuses what cannot be performed, naming program, entry and reason in one line (CCT_USAGE): ids out of range, waits
- * on later entries or on PHASE/END, broken brackets, what law 5 and 6 forbid, a SEND or RECV outside a GROUP, a
+ * on later entries or on PHASE/CASE/END, broken brackets, what law 5, 6 and 9 forbid, a SEND or RECV outside a GROUP, a
  * pageable copy in a graph, a COLLECTIVE inside a GRAPH and its group elsewhere outside, members of a group whose n-th
  * collectives differ, sends without their receives, and an unjoined lane: a GPU lane, other than the program's first,
- * whose last operation no SYNC, no wait of another lane and no prev: wait names. */
+ * whose last operation no SYNC, no wait of another lane and no prev: wait names; each of these for every value that
+ * CASEs tell apart. */
 enum cct_status cct_job_check(const struct cct_job *job) CCT_CHECKED;
 
 /* JSON: as --dry-run --json prints a job, and read back with every error by path. program_json.c */

@@ -53,7 +53,7 @@ static enum cct_status check_lanes(const struct check *c, int id) {
     if (op->lane != -1)
       return refuse(c, id, "it runs on a host lane, so its lane has to be -1");
   } else {
-    return CCT_OK; /* PHASE and END have no lanes */
+    return CCT_OK; /* PHASE, CASE and END have no lanes */
   }
   if (c->graph >= 0)
     return op->host == -1 ? CCT_OK : refuse(c, id, "inside a graph nothing has a host lane: use -1");
@@ -62,11 +62,15 @@ static enum cct_status check_lanes(const struct check *c, int id) {
   return CCT_OK;
 }
 
+static int has_no_time(const struct cct_op *op) {
+  return op->kind == CCT_OP_PHASE || op->kind == CCT_OP_CASE || op->kind == CCT_OP_END;
+}
+
 static enum cct_status check_waits(const struct check *c, int id) {
   const struct cct_program *p = c->program;
   const struct cct_op *op = &p->ops[id];
-  if (op->n_waits && (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_END))
-    return refuse(c, id, "a bracket's phase or end cannot wait");
+  if (op->n_waits && has_no_time(op))
+    return refuse(c, id, "a phase, a case or an end cannot wait");
   if (op->n_waits && c->group >= 0)
     return refuse(c, id, "a member of a group has no waits of its own: let the group wait");
   for (int w = 0; w < op->n_waits; w++) {
@@ -75,9 +79,8 @@ static enum cct_status check_waits(const struct check *c, int id) {
       return refuse(c, id, "it waits for an entry that does not exist");
     if (!wait.is_previous && wait.id >= id)
       return refuse(c, id, "it waits for itself or a later entry: wait for an earlier one, or for prev:ID");
-    enum cct_op_kind kind = p->ops[wait.id].kind;
-    if (kind == CCT_OP_PHASE || kind == CCT_OP_END)
-      return refuse(c, id, "it waits for a phase or an end: wait for the operation, graph or group itself");
+    if (has_no_time(&p->ops[wait.id]))
+      return refuse(c, id, "it waits for a phase or an end, or a case: wait for the operation, graph or group itself");
     if (c->group_of[wait.id] >= 0)
       return refuse(c, id, "it waits for a member of a group: wait for the group");
     if (c->graph_of[wait.id] != c->graph || (wait.is_previous && c->graph >= 0))
@@ -100,6 +103,13 @@ static const char *wrong_copy(const struct check *c, const struct cct_op *op) {
     return "a pageable copy inside a graph";
   if (c->graph >= 0 && (op->copy.is_blocking || op->copy.is_bounce))
     return "a blocking or bounce copy inside a graph";
+  if (!op->copy.carries_binding)
+    return NULL;
+  int64_t bytes;
+  if (c->graph >= 0 || op->copy.direction != CCT_COPY_H2D || op->copy.memory != CCT_MEM_PINNED)
+    return "what carries the binding is an h2d copy of pinned memory, outside graphs";
+  if (!cct_quantity_standard(c->program, op->copy.bytes, &bytes) || bytes < 8 * (int64_t)c->program->n_slots)
+    return "it carries the binding, so its bytes have to be at least 8 a slot";
   return NULL;
 }
 
@@ -112,6 +122,8 @@ static const char *wrong_delay(const struct check *c, int id, const struct cct_o
   const struct cct_op *stretched = &c->program->ops[of];
   if (stretched->kind != CCT_OP_GROUP && (!cct_op_is_gpu(stretched) || stretched->kind == CCT_OP_DELAY))
     return "it stretches an entry that is no operation and no group";
+  if (stretched->in_case >= 0 && stretched->in_case != op->in_case)
+    return "it stretches an entry of a case that it does not stand in";
   return isfinite(op->delay.stretch) ? NULL : "its stretch is not finite";
 }
 
@@ -172,6 +184,8 @@ static const char *wrong_fields(const struct check *c, int id) {
     return op->hostwork.ns >= 0 ? NULL : "its time is negative";
   case CCT_OP_DELAY:
     return wrong_delay(c, id, op);
+  case CCT_OP_CASE:
+    return op->when.slot >= 0 && op->when.slot < c->program->n_slots ? NULL : "it names a slot that does not exist";
   default:
     return NULL;
   }
@@ -193,12 +207,14 @@ static const char *wrong_place(const struct check *c, const struct cct_op *op) {
   if (c->graph >= 0 && (op->kind == CCT_OP_SYNC || op->kind == CCT_OP_HOSTWORK || op->kind == CCT_OP_GRAPH ||
                         (op->kind == CCT_OP_DELAY && op->lane < 0)))
     return "a graph holds no sync, host work, host delay or other graph";
+  if (op->kind == CCT_OP_CASE && (c->graph >= 0 || op->in_case >= 0))
+    return "a case stands inside a graph or another case";
   return NULL;
 }
 
 static enum cct_status follow_brackets(struct check *c, int id) {
   const struct cct_op *op = &c->program->ops[id];
-  if (op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP) {
+  if (op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP || op->kind == CCT_OP_CASE) {
     if (c->n_open == (int)(sizeof c->open / sizeof *c->open))
       return refuse(c, id, "brackets deeper than 16");
     c->open[c->n_open++] = id;
@@ -234,9 +250,24 @@ static enum cct_status check_entry(struct check *c, int id) {
   return status ? status : follow_brackets(c, id);
 }
 
+static int is_same_case(const struct cct_op *a, const struct cct_op *b) {
+  return a->when.slot == b->when.slot && a->when.value == b->when.value;
+}
+
+static int is_chosen(const struct cct_program *p, const struct cct_op *op, int chosen) {
+  return op->in_case < 0 || (chosen >= 0 && is_same_case(&p->ops[op->in_case], &p->ops[chosen]));
+}
+
+static int is_first_of_its_kind(const struct cct_program *p, int id) {
+  for (int i = 0; i < id; i++)
+    if (p->ops[i].kind == CCT_OP_CASE && is_same_case(&p->ops[i], &p->ops[id]))
+      return 0;
+  return 1;
+}
+
 /* A lane is joined when a SYNC on it follows its last operation, or another lane or the next repetition waits for that.
- */
-static enum cct_status check_joined(const struct check *c) {
+ * `chosen`: one of the cases, -1: what stands in none is judged alone. */
+static enum cct_status check_joined(const struct check *c, int chosen) {
   const struct cct_program *p = c->program;
   int is_first = 1;
   for (int lane = 0; lane < p->n_lanes; lane++) {
@@ -247,11 +278,13 @@ static enum cct_status check_joined(const struct check *c) {
     for (int id = 0; id < p->n_ops; id++) {
       const struct cct_op *op = &p->ops[id];
       if ((cct_op_is_gpu(op) || cct_op_is_submission(op)) && op->lane == lane && c->graph_of[id] < 0 &&
-          c->group_of[id] < 0)
+          c->group_of[id] < 0 && is_chosen(p, op, chosen))
         last = id;
     }
     for (int id = 0; last >= 0 && !is_joined && id < p->n_ops; id++) {
       const struct cct_op *op = &p->ops[id];
+      if (!is_chosen(p, op, chosen))
+        continue;
       if (op->kind == CCT_OP_SYNC && op->lane == lane && id > last)
         is_joined = 1;
       for (int w = 0; w < op->n_waits; w++) {
@@ -297,7 +330,10 @@ enum cct_status cct_program_check(const struct cct_job *job, const struct cct_pr
   if (!status && c.n_open)
     status = refuse(&c, c.open[c.n_open - 1], "it is never closed");
   if (!status)
-    status = check_joined(&c);
+    status = check_joined(&c, -1);
+  for (int id = 0; id < p->n_ops && !status; id++)
+    if (p->ops[id].kind == CCT_OP_CASE && is_first_of_its_kind(p, id))
+      status = check_joined(&c, id);
 out:
   free(c.graph_of);
   free(c.group_of);

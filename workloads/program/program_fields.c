@@ -149,6 +149,7 @@ static void visit_copy(struct cct_fields *f, struct cct_op *op) {
   cct_field_quantity(f, "bytes", &op->copy.bytes);
   cct_field_bool(f, "blocking", &op->copy.is_blocking);
   cct_field_bool(f, "bounce", &op->copy.is_bounce);
+  cct_field_bool(f, "carries_binding", &op->copy.carries_binding);
 }
 
 static void visit_delay(struct cct_fields *f, struct cct_op *op) {
@@ -195,6 +196,10 @@ void cct_fields_of_op(struct cct_fields *f, struct cct_op *op) {
   case CCT_OP_GRAPH:
     cct_field_int(f, "key", &op->graph.key, 0, INT32_MAX, &zero);
     cct_field_bool(f, "fresh", &op->graph.is_fresh);
+    break;
+  case CCT_OP_CASE:
+    cct_field_int(f, "slot", &op->when.slot, 0, INT32_MAX, NULL);
+    cct_field_i64(f, "value", &op->when.value, -INT64_MAX, INT64_MAX, NULL);
     break;
   default:
     break;

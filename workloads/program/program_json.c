@@ -17,7 +17,7 @@ static struct cct_json *op_to_json(const struct cct_program *p, int id) {
     cct_json_set_string(object, "name", op.name);
   if (op.kind == CCT_OP_END)
     return object;
-  if (op.kind != CCT_OP_PHASE) {
+  if (op.kind != CCT_OP_PHASE && op.kind != CCT_OP_CASE) {
     cct_field_int(&f, "lane", &op.lane, 0, 0, &cct_fields_none);
     cct_field_int(&f, "host", &op.host, 0, 0, &cct_fields_none);
   }

@@ -72,7 +72,7 @@ static enum cct_status read_op(const struct cct_json_at *at, struct cct_program 
     op.gemm.groups = 1;
   list.keys[list.n_keys++] = "op";
   list.keys[list.n_keys++] = "name";
-  if (op.kind != CCT_OP_END && op.kind != CCT_OP_PHASE)
+  if (op.kind != CCT_OP_END && op.kind != CCT_OP_PHASE && op.kind != CCT_OP_CASE)
     for (int i = 0; i < 5; i++)
       list.keys[list.n_keys++] = (const char *const[]){"lane", "host", "waits", "reads", "writes"}[i];
   cct_fields_of_op(&list, &op);

@@ -73,6 +73,11 @@ static enum cct_status parse(const char *text, struct cct_job **job_out) {
 #define SEND(offset, bytes) "{\"op\":\"send\"," ON ",\"group\":0,\"peer_offset\":" offset ",\"bytes\":" bytes "}"
 #define RECV(offset, bytes) "{\"op\":\"recv\"," ON ",\"group\":0,\"peer_offset\":" offset ",\"bytes\":" bytes "}"
 
+#define CASE(value)         "{\"op\":\"case\",\"slot\":0,\"value\":" value "}"
+#define SIDE                "{\"op\":\"launch\",\"lane\":1,\"host\":2}"
+#define SYNC_SIDE           "{\"op\":\"sync\",\"lane\":1,\"host\":2}"
+#define CARRY(bytes)        "\"direction\":\"h2d\",\"carries_binding\":true,\"bytes\":" bytes
+
 static const struct {
   const char *text, *why;
 } illegal[] = {
@@ -147,7 +152,30 @@ static const struct {
     {"{\"schema\":1,\"ranks\":2," GROUPS ",\"roles\":[{\"first\":1,\"count\":1,\"program\":" PROGRAM(LAUNCH) "}]}",
      "do not continue at rank 0"},
     {"{\"schema\":1,\"ranks\":2000000,\"groups\":[],\"roles\":[]}", "outside 1 to"},
+    /* cases */
+    {JOB("{\"op\":\"case\",\"slot\":1,\"value\":1}," END), "a slot that does not exist"},
+    {JOB(CASE("1") "," CASE("2") "," END "," END), "inside a graph or another case"},
+    {JOB(GRAPH "," CASE("1") "," END "," END), "inside a graph or another case"},
+    {JOB(GROUP "," CASE("1") "," END "," END), "only sends and receives, or only collectives"},
+    {JOB(CASE("1") "," LAUNCH), "it is never closed"},
+    {JOB(CASE("1") "," END ",{\"op\":\"launch\"," ON ",\"waits\":[0]}"), "or a case"},
+    {JOB(CASE("1") "," LAUNCH "," END ",{\"op\":\"delay\",\"lane\":0,\"host\":2,\"ns\":1,\"of\":1}"),
+     "a case that it does not stand in"},
+    {JOB(CASE("1") "," SIDE "," END "," CASE("2") "," SIDE "," SYNC_SIDE "," END), "unjoined lane"},
+    {JOB(SIDE "," CASE("1") "," SYNC_SIDE "," END), "unjoined lane"},
+    {JOB2(CASE("1") "," REDUCE("8") "," END, REDUCE("8")), "collective 0 has no counterpart"},
+    {JOB2(CASE("1") "," REDUCE("8") "," END, CASE("2") "," REDUCE("8") "," END), "collective 0 has no counterpart"},
+    {JOB2(CASE("1") "," REDUCE("8") "," END "," REDUCE("16"), REDUCE("16") "," CASE("1") "," REDUCE("8") "," END),
+     "collective 0 differs"},
+    {JOB2(CASE("1") "," GROUP "," SEND("1", "8") "," END "," END,
+          CASE("2") "," GROUP "," RECV("1", "8") "," END "," END),
+     "has no receive"},
+    {JOB("{\"op\":\"copy\"," ON ",\"memory\":\"pageable\"," CARRY("64") "}"), "h2d copy of pinned memory"},
+    {JOB(GRAPH ",{\"op\":\"copy\",\"lane\":0," CARRY("64") "}," END), "h2d copy of pinned memory"},
+    {JOB("{\"op\":\"copy\"," ON "," CARRY("4") "}"), "at least 8 a slot"},
     /* the form, by path */
+    {JOB("{\"op\":\"case\",\"slot\":0}," END), "ops[0].value: missing"},
+    {JOB("{\"op\":\"case\",\"slot\":0,\"value\":1,\"lane\":0}," END), "unknown key 'lane'"},
     {JOB("{\"op\":\"launhc\"," ON "}"), "$.roles[0].program.ops[0].op: unknown 'launhc'; did you mean 'launch'?"},
     {JOB("{\"op\":\"launch\"," ON ",\"bytes\":8}"), "unknown key 'bytes'"},
     {JOB("{\"op\":\"gemm\"," ON ",\"n\":1,\"k\":1,\"type\":\"bf16\"}"), "ops[0].m: missing"},
@@ -256,6 +284,63 @@ static void test_counts(void **state) {
   cct_job_free(job);
 }
 
+/* Two cases of one program, the second of them twice, and work outside: each binding counts its own. */
+#define CASES                                                                                                          \
+  CASE("8")                                                                                                            \
+  "," GRAPH ",{\"op\":\"launch\",\"lane\":0}," END "," END                                                             \
+  "," REDUCE("8") "," CASE("-3") "," LAUNCH ",{\"op\":\"launch\"," ON ",\"waits\":[1,\"prev:7\"]}," END                \
+                                 "," CASE("-3") "," LAUNCH ",{\"op\":\"copy\"," ON "," CARRY("64") "}," END
+
+static void test_cases_are_counted_by_binding(void **state) {
+  (void)state;
+  struct cct_job *job, *again;
+  struct cct_json *document;
+  struct cct_text text = {0};
+  struct cct_counts c;
+  int64_t slots[] = {8};
+  struct cct_binding binding = {.slots = slots};
+  assert_int_equal(parse(JOB(CASES), &job), CCT_OK);
+  const struct cct_program *p = job->roles[0].program;
+  assert_int_equal(p->ops[0].in_case, -1);
+  assert_int_equal(p->ops[2].in_case, 0);
+  assert_int_equal(p->ops[5].in_case, -1);
+  assert_int_equal(p->ops[7].in_case, 6);
+  assert_int_equal(p->ops[12].in_case, 10);
+  cct_count_program(job, p, &binding, &c);
+  assert_int_equal(c.submissions, 2); /* the graph and the collective */
+  assert_int_equal(c.nodes, 1);
+  slots[0] = -3;
+  cct_count_program(job, p, &binding, &c);
+  assert_int_equal(c.submissions, 5);
+  assert_int_equal(c.graphs + c.nodes, 0);
+  slots[0] = 0;
+  cct_count_program(job, p, &binding, &c);
+  assert_int_equal(c.submissions, 1);
+  assert_int_equal(cct_job_to_json(job, &document), CCT_OK);
+  assert_int_equal(cct_json_canonical(document, &text), CCT_OK);
+  assert_int_equal(parse(text.s, &again), CCT_OK);
+  const struct cct_program *q = again->roles[0].program;
+  assert_int_equal(q->ops[6].when.value, -3);
+  assert_true(q->ops[12].copy.carries_binding);
+  assert_int_equal(cct_program_host_lanes(q), 2);
+  assert_int_equal(cct_job_host_lanes(again), 2);
+  cct_json_free(document);
+  cct_text_free(&text);
+  cct_job_free(job);
+  cct_job_free(again);
+}
+
+/* The order of cases matters only between what one binding can perform. */
+static void test_cases_may_stand_in_any_order(void **state) {
+  (void)state;
+  struct cct_job *job;
+  assert_int_equal(parse(JOB2(CASE("1") "," REDUCE("8") "," END "," CASE("2") "," REDUCE("16") "," END,
+                              CASE("2") "," REDUCE("16") "," END "," CASE("1") "," REDUCE("8") "," END),
+                         &job),
+                   CCT_OK);
+  cct_job_free(job);
+}
+
 static void test_names_and_groups(void **state) {
   (void)state;
   for (int i = 0; i < CCT_OP_COUNT; i++)
@@ -306,6 +391,8 @@ int main(void) {
       cmocka_unit_test(test_illegal_programs_are_refused_by_name),
       cmocka_unit_test(test_json_round_trip),
       cmocka_unit_test(test_counts),
+      cmocka_unit_test(test_cases_are_counted_by_binding),
+      cmocka_unit_test(test_cases_may_stand_in_any_order),
       cmocka_unit_test(test_names_and_groups),
       cmocka_unit_test(test_groups_are_reused_up_to_12),
       cmocka_unit_test(test_names_outlive_many_entries),
