@@ -124,6 +124,8 @@ enum cct_option_scope {
   X(LOCAL_REGISTER, "local-register", 'R', WORD, 0, 0, NULL, "0|1|2|ce", CCT_RUN | CCT_COLL, CELL,                     \
     "buffers as NCCL knows them: 0 not, 1 registered, 2 symmetric windows, ce: those, moved by copy engines (coll: "   \
     "0)")                                                                                                              \
+  X(COMM_CHOICE, "comm-choice", 0, TEXT, 0, 0, NULL, "ALGORITHM/PROTOCOL/CHANNELS", CCT_RUN, CELL,                     \
+    "what the collective's own communicator leaves NCCL no choice of, each may be default: ring/ll128/32")             \
   X(BUFFER_BYTES, "buffer-bytes", 0, BYTES, 1, 1e15, NULL, "BYTES", CCT_RUN, CELL,                                     \
     "size of the buffers whose next part each collective uses (coll: --max-bytes)")                                    \
   X(MIN_BYTES, "min-bytes", 'b', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL, COMMAND, "smallest size")                   \

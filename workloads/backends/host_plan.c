@@ -340,6 +340,10 @@ static enum cct_status plan_exchanges(struct cct_executor *x) {
     struct cct_host_entry *entry = &x->entries[id];
     const struct cct_op *op = &program->ops[id];
     size_t parts = (size_t)entry->n;
+    const char *choice = op->kind == CCT_OP_COLLECTIVE ? x->job->groups[op->collective.group].choice : "";
+    if (*choice)
+      return cct_fail(CCT_UNSUPPORTED, "%s: entry %d '%s': %s is a choice of NCCL's, and MPI moves this", program->name,
+                      id, op->name, choice);
     if (op->kind == CCT_OP_GROUP)
       for (parts = 0; program->ops[id + 1 + (int)parts].kind != CCT_OP_END; parts++)
         ;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/log.h"
 
@@ -33,19 +34,44 @@ static int needs_multicast(const struct cct_collective_cost *row) {
   return !memcmp(row->algorithm, "NVLS", 4);
 }
 
+/* A probe measures the library's own choice as it stands, and calls its rows so. */
+static int is_own_choice(const struct cct_collective_cost *row) {
+  return strstr(row->algorithm, "auto") != NULL;
+}
+
+static int fits(const struct cct_collective_cost *row, const struct cct_choice *choice, int has_own) {
+  int is_algorithm = *choice->algorithm ? !strcasecmp(row->algorithm, choice->algorithm)
+                                        : *choice->protocol || !has_own || is_own_choice(row);
+  return is_algorithm && (!*choice->protocol || !strcasecmp(row->protocol, choice->protocol)) &&
+         row->channels == choice->channels;
+}
+
+static int has_own_rows(const struct cct_column *column, enum cct_collective kind, int channels) {
+  for (int i = 0; i < column->n_collectives; i++)
+    if (column->collectives[i].kind == kind && column->collectives[i].channels == channels &&
+        is_own_choice(&column->collectives[i]))
+      return 1;
+  return 0;
+}
+
 static int is_candidate(const struct cct_collective_cost *row, enum cct_collective kind, int has_multicast) {
   return row->kind == kind && (has_multicast || !needs_multicast(row));
 }
 
-/* The cheapest of the rows with the listed number of ranks nearest to `ranks` (the smaller of two as near); 0: none. */
-static int cheapest_row(const struct cct_pricing *pricing, enum cct_collective kind, int ranks, double wire_bytes,
-                        int in_graph, struct cct_link_cost *cost_out) {
+/* The cheapest of the rows that a group's choice leaves, with the listed number of ranks nearest to its own (the
+ * smaller of two as near); 0: none. */
+static int cheapest_row(const struct cct_pricing *pricing, enum cct_collective kind, const struct cct_group *group,
+                        double wire_bytes, int in_graph, struct cct_link_cost *cost_out) {
   const struct cct_column *column = pricing->column;
-  int nearest = 0;
+  struct cct_choice choice;
+  int nearest = 0, ranks = group->size;
+  if (!cct_choice_parse(group->choice, &choice))
+    return 0;
+  int has_own = has_own_rows(column, kind, choice.channels);
   double best_us = INFINITY;
   for (int i = 0; i < column->n_collectives; i++) {
     const struct cct_collective_cost *row = &column->collectives[i];
-    if (!is_candidate(row, kind, pricing->has_multicast))
+    if (!is_candidate(row, kind, pricing->has_multicast) || !fits(row, &choice, has_own))
       continue;
     int distance = abs(row->ranks - ranks), best = abs(nearest - ranks);
     if (nearest && row->ranks != nearest && (distance > best || (distance == best && row->ranks > nearest)))
@@ -104,9 +130,9 @@ static enum cct_status price_collective(const struct cct_pricing *pricing, const
     cost->wire_bytes = (n - 1) * bytes;
   } else if (op->collective.algorithm == CCT_ALGORITHM_TWOSHOT) {
     cost->fixed_us = 4 * column->p2p.short_write_us.value;
-  } else if (!cheapest_row(pricing, kind, n, wire_bytes, in_graph, cost) &&
+  } else if (!cheapest_row(pricing, kind, group, wire_bytes, in_graph, cost) &&
              !(kind == CCT_COLL_ALL_TO_ALLV &&
-               cheapest_row(pricing, CCT_COLL_ALL_TO_ALL, n, wire_bytes, in_graph, cost))) {
+               cheapest_row(pricing, CCT_COLL_ALL_TO_ALL, group, wire_bytes, in_graph, cost))) {
     return CCT_UNSUPPORTED;
   }
   return CCT_OK;

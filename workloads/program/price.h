@@ -6,8 +6,10 @@
  *  ELEMENTWISE  max(bytes / hbm_gb_s, floor); a copy inside the device reads and writes: max(2 bytes / hbm_gb_s, floor)
  *  LAUNCH, STAMP  the floor
  *  COLLECTIVE   toll + bytes * factor(ranks) / busbw_gb_s (nccl-tests PERFORMANCE.md) on the cheapest row that the
- *               capabilities leave, among the rows of the nearest number of ranks; with a traffic matrix the wire bytes
- *               are what the busiest member sends or receives; a group of one takes no time
+ *               capabilities and the group's choice leave, among the rows of the nearest number of ranks; without a
+ *               choice rows of the library's own number of channels, and where a probe gave any ("auto") those; with a
+ *               traffic matrix the wire bytes are what the busiest member sends or receives; a group of one takes no
+ *               time
  *  oneshot      2 short_write_us + (n-1) bytes / sm_gb_s: each member reads all of every other's
  *  twoshot      4 short_write_us + 2 (n-1)/n bytes / sm_gb_s: a reduce-scatter and an all-gather by reads
  *  SEND, RECV   short_write_us + bytes / sm_gb_s

@@ -295,10 +295,45 @@ static void test_refusals(void **state) {
   assert_int_equal(price_with(1, NULL), CCT_UNSUPPORTED); /* 16 ranks, 8 GPUs, no net */
 }
 
+/* Without a choice the library's own number of channels, and what a probe called its own; with one just its rows. */
+static void test_a_choice_leaves_its_rows(void **state) {
+  (void)state;
+  static const struct {
+    const char *choice;
+    int64_t ns; /* of 7e6 wire bytes among 8; 0: no row */
+  } expected[] = {{"", 40000},
+                  {"default/default/default", 40000},
+                  {"ring/default/default", 22500},
+                  {"RING/ll/default", 22500},
+                  {"default/ll/default", 22500},
+                  {"ring/simple/default", 0},
+                  {"default/default/32", 14000},
+                  {"ring/ll/32", 14000},
+                  {"tree/ll/32", 0}};
+  struct cct_collective_cost chosen[] = {ROW(CCT_COLL_ALL_REDUCE, 8, "auto", 5, 5, 200),
+                                         ROW(CCT_COLL_ALL_REDUCE, 8, "Ring", 5, 5, 400),
+                                         ROW(CCT_COLL_ALL_REDUCE, 8, "Ring", 4, 4, 700)};
+  struct cct_profile own = profile;
+  strcpy(chosen[1].protocol, "LL");
+  strcpy(chosen[2].protocol, "LL");
+  chosen[2].channels = 32;
+  own.clear.collectives = chosen;
+  own.clear.n_collectives = 3;
+  int id = add(collective(CCT_COLL_ALL_REDUCE, 0, 4000000, CCT_ALGORITHM_AUTO));
+  struct cct_pricing pricing = {.profile = &own, .column = &own.clear};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    strcpy(job->groups[0].choice, expected[i].choice);
+    enum cct_status status = cct_price(&pricing, job, program, &(struct cct_binding){0}, 0, durations);
+    if (status != (expected[i].ns ? CCT_OK : CCT_UNSUPPORTED) || (!status && durations[id].run_ns != expected[i].ns))
+      fail_msg("'%s': %d, %lld ns", expected[i].choice, status, (long long)durations[id].run_ns);
+  }
+}
+
 int main(void) {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
   const struct CMUnitTest tests[] = {
       CASE(test_gemm_roofline),
+      CASE(test_a_choice_leaves_its_rows),
       CASE(test_other_work),
       CASE(test_copies),
       CASE(test_collective_rows),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workloads/program/program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -335,9 +336,30 @@ void cct_job_free(struct cct_job *job) {
   free(job);
 }
 
+int cct_choice_parse(const char *text, struct cct_choice *choice_out) {
+  struct cct_choice choice = {.channels = 0};
+  char channels[16] = "", rest = '\0';
+  int64_t n = 0;
+  *choice_out = choice;
+  if (!*text)
+    return 1;
+  if (sscanf(text, "%15[a-zA-Z0-9_]/%15[a-zA-Z0-9_]/%15[a-z0-9]%c", choice.algorithm, choice.protocol, channels,
+             &rest) != 3)
+    return 0;
+  if (strcmp(channels, "default") && (!cct_parse_i64(channels, &n) || n < 1 || n > 64))
+    return 0;
+  choice.channels = (int)n;
+  if (!strcmp(choice.algorithm, "default"))
+    choice.algorithm[0] = '\0';
+  if (!strcmp(choice.protocol, "default"))
+    choice.protocol[0] = '\0';
+  *choice_out = choice;
+  return 1;
+}
+
 int cct_job_add_group(struct cct_job *job, const char *name, int size, int stride) {
   for (int i = 0; i < job->n_groups; i++)
-    if (job->groups[i].size == size && job->groups[i].stride == stride)
+    if (job->groups[i].size == size && job->groups[i].stride == stride && !*job->groups[i].choice)
       return i;
   if (job->n_groups == (int)(sizeof job->groups / sizeof *job->groups))
     return -1;

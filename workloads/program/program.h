@@ -179,7 +179,16 @@ static inline struct cct_quantity cct_per_slot(int64_t per, int slot) {
 struct cct_group {
   char name[16];
   int size, stride;
+  char choice[40]; /* what its communicator leaves the library no choice of, ALGORITHM/PROTOCOL/CHANNELS, each may be
+                      "default"; "": nothing */
 };
+
+struct cct_choice {
+  char algorithm[16], protocol[16]; /* "": the library's own */
+  int channels;                     /* 0: the library's own number */
+};
+/* Reads "ring/ll128/32"; "" is the library's own everything. 0: it is of no such form. */
+int cct_choice_parse(const char *text, struct cct_choice *choice_out);
 int cct_group_index(const struct cct_group *group, int rank); /* 0..size-1 */
 int cct_group_member(const struct cct_group *group, int rank,
                      int index); /* the rank of member `index` of rank's group */

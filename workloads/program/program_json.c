@@ -93,6 +93,8 @@ enum cct_status cct_job_to_json(const struct cct_job *job, struct cct_json **doc
     cct_json_set_string(group, "name", job->groups[i].name);
     cct_json_set_i64(group, "size", job->groups[i].size);
     cct_json_set_i64(group, "stride", job->groups[i].stride);
+    if (*job->groups[i].choice)
+      cct_json_set_string(group, "choice", job->groups[i].choice);
     cct_json_add(array, group);
   }
   cct_json_set(document, "roles", array = cct_json_new_array());

@@ -201,10 +201,15 @@ static enum cct_status read_role(const struct cct_json_at *at, struct cct_job *j
 static enum cct_status read_group(const struct cct_json_at *at, struct cct_job *job) {
   struct cct_fields f = {.way = CCT_FIELDS_READ, .at = *at};
   struct cct_group group = {0};
-  if (known(&f, (const char *const[]){"name", "size", "stride"}, 3) == CCT_OK) {
+  struct cct_choice choice;
+  if (known(&f, (const char *const[]){"name", "size", "stride", "choice"}, 4) == CCT_OK) {
     cct_field_text(&f, "name", group.name, sizeof group.name);
     cct_field_int(&f, "size", &group.size, 1, INT32_MAX, NULL);
     cct_field_int(&f, "stride", &group.stride, 1, INT32_MAX, NULL);
+    if (cct_json_member(at->value, "choice"))
+      cct_field_text(&f, "choice", group.choice, sizeof group.choice);
+    if (!f.status && !cct_choice_parse(group.choice, &choice))
+      f.status = cct_json_fail(at, CCT_USAGE, "choice '%s' is no ALGORITHM/PROTOCOL/CHANNELS", group.choice);
   }
   job->groups[job->n_groups++] = group; /* as it stands, not merged with an equal one: entries name it by number */
   return f.status;

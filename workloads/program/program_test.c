@@ -55,7 +55,7 @@ static enum cct_status parse(const char *text, struct cct_job **job_out) {
   "{\"name\":\"cpu\",\"kind\":\"host\"},{\"name\":\"cpu2\",\"kind\":\"host\"}],\"slots\":[{\"name\":\"batch\","        \
   "\"value\":8}],\"buffers\":[{\"name\":\"w\",\"bytes\":{\"base\":1,\"per\":2,\"slot\":0},\"memory\":\"device\","      \
   "\"weight\":true}],\"ops\":[" ops "]}"
-#define GROUPS "\"groups\":[{\"name\":\"tp\",\"size\":2,\"stride\":1}]"
+#define GROUPS "\"groups\":[{\"name\":\"tp\",\"size\":2,\"stride\":1,\"choice\":\"ring/ll128/4\"}]"
 #define JOB(ops)                                                                                                       \
   "{\"schema\":1,\"ranks\":2," GROUPS ",\"roles\":[{\"first\":0,\"count\":2,\"program\":" PROGRAM(ops) "}]}"
 #define JOB2(a, b)                                                                                                     \

@@ -23,6 +23,10 @@ void cct_bare_end(struct cct_bare *bare, int bracket);       /* closes it */
 void cct_bare_close_graph(struct cct_bare *bare);
 int cct_bare_buffer(struct cct_bare *bare, const char *name, int64_t bytes, enum cct_memory memory);
 
+/* "MxNxK" of --gemm. */
+enum cct_status cct_bare_gemm(struct cct_bare *bare, const struct cct_options *cell, enum cct_type type,
+                              struct cct_op *op) CCT_CHECKED;
+
 /* Members of the open group: each rank sends to the next and receives from the one before. */
 void cct_bare_ring(struct cct_bare *bare, int64_t bytes, int from, int to);
 

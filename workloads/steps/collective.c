@@ -2,7 +2,8 @@
  * The collective step: `calls` times one collective over all ranks, or (send_recv) a ring in which each rank sends to
  * the next and receives from the one before, as nccl-tests' sendrecv does. With `iters` it is what nccl-tests times:
  * eager, `agg_iters` collectives in one group, which the timing loop repeats `iters` times; or, with `cudagraph`, one
- * graph of all of them. */
+ * graph of all of them. With `gemm` a product in bf16 runs beside each of them, on another branch of the graph. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,32 @@ static enum cct_status describe(const struct cct_bare *bare, const struct cct_op
   return CCT_OK;
 }
 
+/* The collective's communicator, where the cell leaves the library no choice of its algorithm, protocol or channels. */
+static enum cct_status set_choice(struct cct_bare *bare, const struct cct_options *cell) {
+  const char *text = cell->v[CCT_OPT_COMM_CHOICE].has_value ? cell->v[CCT_OPT_COMM_CHOICE].s : "";
+  struct cct_group *group = &bare->job->groups[bare->all];
+  struct cct_choice choice;
+  if (strlen(text) >= sizeof group->choice || !cct_choice_parse(text, &choice))
+    return cct_fail(CCT_USAGE,
+                    "comm-choice '%s': give ALGORITHM/PROTOCOL/CHANNELS, each a name or default; channels "
+                    "1 to 64",
+                    text);
+  snprintf(group->choice, sizeof group->choice, "%s", text);
+  return CCT_OK;
+}
+
+/* The product beside the collectives; its kind is COLLECTIVE where the cell has none. */
+static enum cct_status describe_beside(struct cct_bare *bare, const struct cct_options *cell, int is_graph,
+                                       struct cct_op *op) {
+  *op = (struct cct_op){.kind = CCT_OP_COLLECTIVE, .name = "beside", .host = -1, .reads = {-1, -1}, .writes = -1};
+  if (!cell->v[CCT_OPT_GEMM_SHAPE].is_set)
+    return CCT_OK;
+  if (!is_graph)
+    return cct_fail(CCT_USAGE, "--gemm beside a collective stands in its graph: give --iters and --cudagraph");
+  op->lane = cct_program_add_lane(bare->program, "beside", CCT_LANE_STREAM);
+  return cct_bare_gemm(bare, cell, CCT_TYPE_BF16, op);
+}
+
 static enum cct_status check_timing(const struct cct_bare *bare, const struct cct_options *cell) {
   int is_counted = cell->v[CCT_OPT_ITERS].has_value;
   if (!is_counted && (cell->v[CCT_OPT_AGG_ITERS].has_value || cell->v[CCT_OPT_CUDAGRAPH].has_value))
@@ -153,16 +180,21 @@ enum cct_status cct_emit_collective_step(struct cct_bare *bare, const struct cct
   int kind = cct_collective_by_name(name), is_counted = cell->v[CCT_OPT_ITERS].has_value;
   int64_t grouped = cell->v[CCT_OPT_AGG_ITERS].has_value ? cell->v[CCT_OPT_AGG_ITERS].i : 1;
   int64_t n = !is_counted ? cell->v[CCT_OPT_CALLS].i : cell->v[CCT_OPT_CUDAGRAPH].i ? cell->v[CCT_OPT_ITERS].i : 1;
-  struct cct_op op, graph = {.kind = CCT_OP_GRAPH, .reads = {-1, -1}, .writes = -1, .graph.is_fresh = is_counted};
+  struct cct_op op, beside,
+      graph = {.kind = CCT_OP_GRAPH, .reads = {-1, -1}, .writes = -1, .graph.is_fresh = is_counted};
   if (kind < 0 && bare->job->ranks == 1)
     return cct_fail(CCT_USAGE, "send_recv needs two ranks or more, --np is 1");
   enum cct_status status = check_timing(bare, cell);
   if (!status && kind == CCT_COLL_ALL_TO_ALLV)
     status = fill_matrix(cell, bare->job->ranks, matrix);
   if (!status)
+    status = set_choice(bare, cell);
+  if (!status)
     status = describe(bare, cell, kind, &op);
   if (!status)
     status = add_buffers(bare, cell, &op);
+  if (!status)
+    status = describe_beside(bare, cell, cell->v[CCT_OPT_CUDAGRAPH].i > 0, &beside);
   if (status)
     return status;
   bare->program->n_matrices = matrix->n ? 1 : 0;
@@ -172,6 +204,8 @@ enum cct_status cct_emit_collective_step(struct cct_bare *bare, const struct cct
     bare->graph = cct_bare_add(bare, graph, "calls");
   for (int64_t i = 0; i < n; i++) {
     add_iteration(bare, op, name, kind, grouped);
+    if (beside.kind == CCT_OP_GEMM)
+      (void)cct_program_add(bare->program, &beside, NULL, 0);
     if (bare->is_closed && !is_graph)
       cct_bare_sync(bare, bare->stream);
   }

@@ -31,7 +31,8 @@ static int read_shape(const char *text, int64_t shape[3]) {
   return n == 3 && !part;
 }
 
-static enum cct_status add_gemm(struct cct_bare *bare, const struct cct_options *cell, struct cct_op *op) {
+enum cct_status cct_bare_gemm(struct cct_bare *bare, const struct cct_options *cell, enum cct_type type,
+                              struct cct_op *op) {
   int64_t shape[3];
   if (!read_shape(cell->v[CCT_OPT_GEMM_SHAPE].s, shape))
     return cct_fail(CCT_USAGE, "--gemm: '%s' is no MxNxK such as 8x4096x4096", cell->v[CCT_OPT_GEMM_SHAPE].s);
@@ -40,7 +41,7 @@ static enum cct_status add_gemm(struct cct_bare *bare, const struct cct_options 
   op->gemm.n = shape[1];
   op->gemm.k = shape[2];
   op->gemm.groups = 1;
-  op->gemm.type = (enum cct_type)cct_type_by_name(cell->v[CCT_OPT_TYPE].s);
+  op->gemm.type = type;
   int64_t element = cct_type_bits(op->gemm.type) / 8;
   op->reads[0] = cct_bare_buffer(bare, "a", shape[0] * shape[2] * element, CCT_MEM_DEVICE);
   op->reads[1] = cct_bare_buffer(bare, "b", shape[1] * shape[2] * element, CCT_MEM_DEVICE);
@@ -159,7 +160,7 @@ static enum cct_status choose_op(struct cct_bare *bare, const struct cct_options
   int64_t bytes = cell->v[CCT_OPT_BYTES].i;
   *op = (struct cct_op){.kind = CCT_OP_LAUNCH, .reads = {-1, -1}, .writes = -1};
   if (!strcmp(probe, "gemm"))
-    return add_gemm(bare, cell, op);
+    return cct_bare_gemm(bare, cell, (enum cct_type)cct_type_by_name(cell->v[CCT_OPT_TYPE].s), op);
   if (!strcmp(probe, "h2d") || !strcmp(probe, "d2h") || !strcmp(probe, "d2d"))
     set_copy(bare, !strcmp(probe, "d2d") ? CCT_COPY_D2D : *probe == 'h' ? CCT_COPY_H2D : CCT_COPY_D2H, kind, bytes, op);
   if (!strcmp(probe, "hbm")) {

@@ -476,6 +476,13 @@ static void bare_steps_hold_what_was_asked(void **state) {
                                     "workload probe np 1 probe gemm gemm 8x8",
                                     "workload probe np 1 probe gemm gemm 8x8x0",
                                     "workload probe np 1 probe gemm gemm 1x1x1x1",
+                                    "workload collective np 4 gemm 8x64x64",
+                                    "workload collective np 4 iters 1 gemm 8x64x64",
+                                    "workload collective np 4 iters 1 cudagraph 1 gemm 8x64",
+                                    "workload collective np 4 comm-choice ring",
+                                    "workload collective np 4 comm-choice ring/ll/65",
+                                    "workload collective np 4 comm-choice ring/ll/4/4",
+                                    "workload collective np 4 comm-choice ring//4",
                                     "workload collective np 4 collective all_to_allv skew /nowhere.json"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     struct cct_step step;
@@ -515,8 +522,30 @@ static void a_sample_counts_as_nccl_tests_does(void **state) {
   cct_step_free(&step);
 }
 
+/* The choice is the communicator's; the product is no part of the count that a sample is divided by. */
+static void a_collective_can_be_chosen_and_have_company(void **state) {
+  (void)state;
+  struct cct_step step;
+  struct cct_choice choice;
+  assert_int_equal(build("workload collective np 4 iters 3 cudagraph 2 gemm 128x256x512 type fp32 comm-choice "
+                         "tree/default/32",
+                         &step),
+                   CCT_OK);
+  const struct cct_program *program = step.job->roles[0].program;
+  assert_true(step.repetitions == 2 && step.operations == 3);
+  assert_int_equal(program->n_ops, 1 + 3 * 2 + 1);
+  assert_true(program->ops[2].kind == CCT_OP_GEMM && program->ops[2].gemm.type == CCT_TYPE_BF16);
+  assert_int_not_equal(program->ops[1].lane, program->ops[2].lane);
+  assert_true(cct_choice_parse(step.job->groups[0].choice, &choice));
+  assert_string_equal(choice.algorithm, "tree");
+  assert_string_equal(choice.protocol, "");
+  assert_int_equal(choice.channels, 32);
+  cct_step_free(&step);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_collective_can_be_chosen_and_have_company),
       cmocka_unit_test(a_sample_counts_as_nccl_tests_does),
       cmocka_unit_test(a_dense_decode_step_is_its_formulas),
       cmocka_unit_test(graphs_decide_the_submissions),

@@ -122,6 +122,7 @@ static void cuda_close(struct cct_backend *backend) {
   if (!backend)
     return;
   if (!backend->is_dead) { /* after a sticky error every call fails, and NCCL's would wait for peers */
+    cct_cuda_buffers_forget(backend);
     cct_cuda_communicators_close(backend);
     if (backend->lt)
       cublasLtDestroy(backend->lt);

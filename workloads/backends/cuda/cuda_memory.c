@@ -166,11 +166,12 @@ static void storage_free(struct storage *s) {
 }
 
 static enum cct_status storage_allocate(struct cct_executor *x, struct storage *s) {
-  enum cct_status status;
+  enum cct_status status = CCT_OK;
   if (s->memory != CCT_MEM_DEVICE) {
     status = host_allocate(s);
   } else {
-    status = s->is_nccls ? cct_cuda_buffer_allocate(s, s->need) : CCT_CUDA(cudaMalloc(&s->at, (size_t)s->need));
+    if (!s->at)
+      status = s->is_nccls ? cct_cuda_buffer_allocate(s, s->need) : CCT_CUDA(cudaMalloc(&s->at, (size_t)s->need));
     if (!status)
       status = CCT_CUDA(cct_kernel_random(s->at, s->need, (uint64_t)s->need, x->backend->side));
   }
@@ -199,7 +200,7 @@ static enum cct_status check_fits(struct cct_executor *x) {
   int64_t wanted = 0;
   struct storage *s;
   for (int i = 0; (s = storage_at(x, i)); i++)
-    if (s->memory == CCT_MEM_DEVICE && s->need > s->bytes)
+    if (s->memory == CCT_MEM_DEVICE && s->need > s->bytes && !s->at)
       wanted += s->need;
   size_t left = 0, all = 0;
   enum cct_status status = CCT_CUDA(cudaMemGetInfo(&left, &all));
@@ -256,7 +257,11 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
     if (s->need > s->bytes) {
       is_growing = 1;
       storage_free(s);
+      if (s->is_nccls)
+        (void)cct_cuda_buffer_take(x->backend, s);
     }
+  if (is_growing)
+    cct_cuda_buffers_forget(x->backend); /* of another size: the memory is wanted now */
   enum cct_status status = is_growing ? check_fits(x) : CCT_OK;
   if (is_growing)
     cct_cuda_graphs_release(x); /* they hold the old addresses */
@@ -295,6 +300,9 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
 
 void cct_cuda_release(struct cct_executor *x) {
   struct storage *s;
-  for (int i = 0; x->buffers && (s = storage_at(x, i)); i++)
+  for (int i = 0; x->buffers && (s = storage_at(x, i)); i++) {
+    if (s->is_nccls)
+      cct_cuda_buffer_keep(x->backend, s);
     storage_free(s);
+  }
 }

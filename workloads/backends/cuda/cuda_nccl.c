@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators, one for each shape of group and lane, and the operations on them. Byte counts are nccl-tests':
+ * Communicators, one for each shape of group, choice and lane, and the operations on them. Byte counts are nccl-tests':
  * all-gather and reduce-scatter state the total, all-to-all what one rank sends. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "workloads/backends/cuda/cuda_room.h"
 
 int cct_cuda_nccl_type(enum cct_type type, ncclDataType_t *type_out) {
@@ -23,19 +26,68 @@ static enum cct_status base_open(struct cct_backend *backend) {
   return CCT_NCCL(ncclCommInitRank(&backend->base, world->size, id, world->rank));
 }
 
+/* NCCL_ALGO and NCCL_PROTO as a communicator finds them when it is born, and what they were before. */
+struct variable {
+  const char *name, *value;
+  char *before;
+};
+
+static enum cct_status set_variables(struct variable *variables, int n) {
+  int failed = 0;
+  for (int i = 0; i < n; i++) {
+    const char *before = getenv(variables[i].name);
+    if (!*variables[i].value)
+      continue;
+    variables[i].before = before ? strdup(before) : NULL;
+    failed |= (before && !variables[i].before) || setenv(variables[i].name, variables[i].value, 1);
+  }
+  return failed ? cct_fail(CCT_NOMEM, "out of memory") : CCT_OK;
+}
+
+static void restore_variables(struct variable *variables, int n) {
+  for (int i = 0; i < n; i++) {
+    if (*variables[i].value && variables[i].before)
+      setenv(variables[i].name, variables[i].before, 1);
+    else if (*variables[i].value)
+      unsetenv(variables[i].name);
+    free(variables[i].before);
+  }
+}
+
+/* NCCL reads its algorithms and protocols at every communicator's birth; the channels are the communicator's own. */
+static enum cct_status split(struct cct_backend *backend, const struct cct_group *group, int is_copying,
+                             struct communicator *c) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  struct cct_choice choice;
+  if (!cct_choice_parse(c->choice, &choice))
+    return cct_fail(CCT_USAGE, "cuda: '%s' is no choice of a communicator's", c->choice);
+  struct variable variables[] = {{"NCCL_ALGO", choice.algorithm, NULL}, {"NCCL_PROTO", choice.protocol, NULL}};
+  config.CTAPolicy = is_copying ? NCCL_CTA_POLICY_ZERO : NCCL_CONFIG_UNDEF_INT;
+  if (choice.channels)
+    config.minCTAs = config.maxCTAs = choice.channels;
+  enum cct_status status = set_variables(variables, 2);
+  if (!status)
+    status = CCT_NCCL(
+        ncclCommSplit(backend->base, cct_group_member(group, backend->world->rank, 0), c->index, &c->comm, &config));
+  restore_variables(variables, 2);
+  return status;
+}
+
 enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct cct_group *group, int lane,
                                       int is_copying, struct communicator **communicator_out) {
-  int is_base_free = group->size == backend->world->size && group->stride == 1 && !is_copying;
+  int is_base_free = group->size == backend->world->size && group->stride == 1 && !is_copying && !*group->choice;
   for (int i = 0; i < backend->n_communicators; i++) {
     struct communicator *c = &backend->communicators[i];
-    if (c->size == group->size && c->stride == group->stride && c->lane == lane && c->is_copying == is_copying) {
+    if (c->size == group->size && c->stride == group->stride && !strcmp(c->choice, group->choice) && c->lane == lane &&
+        c->is_copying == is_copying) {
       *communicator_out = c;
       return CCT_OK;
     }
     is_base_free &= c->comm != backend->base;
   }
   if (backend->n_communicators == MAX_COMMUNICATORS)
-    return cct_fail(CCT_UNSUPPORTED, "cuda: more than %d groups and lanes communicate in a block", MAX_COMMUNICATORS);
+    return cct_fail(CCT_UNSUPPORTED, "cuda: more than %d groups, choices and lanes communicate in a block",
+                    MAX_COMMUNICATORS);
   enum cct_status status = backend->base ? CCT_OK : base_open(backend);
   int rank = backend->world->rank;
   struct communicator c = {.size = group->size,
@@ -43,12 +95,11 @@ enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct 
                            .lane = lane,
                            .is_copying = is_copying,
                            .index = cct_group_index(group, rank)};
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.CTAPolicy = is_copying ? NCCL_CTA_POLICY_ZERO : NCCL_CONFIG_UNDEF_INT;
+  memcpy(c.choice, group->choice, sizeof c.choice);
   if (!status && is_base_free)
     c.comm = backend->base;
   else if (!status)
-    status = CCT_NCCL(ncclCommSplit(backend->base, cct_group_member(group, rank, 0), c.index, &c.comm, &config));
+    status = split(backend, group, is_copying, &c);
   if (status)
     return status;
   *communicator_out = &backend->communicators[backend->n_communicators];

@@ -22,6 +22,33 @@ void cct_cuda_buffer_free(struct storage *s) {
   s->known_to = NULL;
 }
 
+void cct_cuda_buffer_keep(struct cct_backend *backend, struct storage *s) {
+  for (int i = 0; i < MOST_KEPT; i++)
+    if (s->at && !s->known_to && !backend->kept[i].at) {
+      backend->kept[i] = (struct kept){s->at, s->bytes};
+      s->at = NULL;
+    }
+  cct_cuda_buffer_free(s);
+}
+
+int cct_cuda_buffer_take(struct cct_backend *backend, struct storage *s) {
+  for (int i = 0; i < MOST_KEPT; i++)
+    if (backend->kept[i].at && backend->kept[i].bytes == s->need) {
+      s->at = backend->kept[i].at;
+      backend->kept[i].at = NULL;
+      return 1;
+    }
+  return 0;
+}
+
+void cct_cuda_buffers_forget(struct cct_backend *backend) {
+  for (int i = 0; i < MOST_KEPT; i++)
+    if (backend->kept[i].at) {
+      (void)ncclMemFree(backend->kept[i].at);
+      backend->kept[i].at = NULL;
+    }
+}
+
 static ncclComm_t user_of(const struct cct_executor *x, int buffer) {
   for (int id = 0; id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];

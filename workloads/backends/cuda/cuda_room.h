@@ -42,10 +42,11 @@ enum mode {   /* of walking a program */
   MODE_COUNT, /* inside the capture that counts: without graphs, host entries, delays and blocking copies */
 };
 
-/* Of one group shape on one GPU lane, kept for the block: NCCL runs what it is given on one communicator one after the
- * other, and lanes do not wait for each other. */
+/* Of one group shape and choice on one GPU lane, kept for the block: NCCL runs what it is given on one communicator one
+ * after the other, and lanes do not wait for each other. */
 struct communicator {
   int size, stride;
+  char choice[sizeof((struct cct_group *)0)->choice];
   int lane;       /* -1: of every lane */
   int is_copying; /* of collectives by copy engines: NCCL's policy of no thread blocks */
   ncclComm_t comm;
@@ -53,7 +54,15 @@ struct communicator {
   struct cct_p2p_peers *peers; /* NULL until a one-shot or two-shot all-reduce needs them */
   void *opened[CCT_P2P_RANKS]; /* peers' areas mapped here */
 };
-#define MAX_COMMUNICATORS 32
+#define MAX_COMMUNICATORS 64
+
+/* Buffers from NCCL's allocator outlive their cell by one: the next one's are mostly as large, and 1 GiB takes longer
+ * to map than to use. */
+struct kept {
+  void *at;
+  int64_t bytes;
+};
+#define MOST_KEPT 2
 
 struct cct_backend {
   const struct cct_world *world;
@@ -71,6 +80,7 @@ struct cct_backend {
   ncclComm_t base; /* of all ranks; NULL until a program communicates */
   struct communicator communicators[MAX_COMMUNICATORS];
   int n_communicators;
+  struct kept kept[MOST_KEPT];
   void *probe;             /* device memory of experiments, PROBE_BYTES */
   struct seal_state *seal; /* of bounce copies; NULL until one is needed */
 };
@@ -251,6 +261,9 @@ enum cct_status cct_cuda_group(struct cct_executor *x, int id, int rep) CCT_CHEC
 /* cuda_register.c: buffers made known to NCCL. All ranks. */
 enum cct_status cct_cuda_buffer_allocate(struct storage *s, int64_t bytes) CCT_CHECKED;
 void cct_cuda_buffer_free(struct storage *s);
+void cct_cuda_buffer_keep(struct cct_backend *backend, struct storage *s); /* or frees it */
+int cct_cuda_buffer_take(struct cct_backend *backend, struct storage *s);  /* one of s->need bytes; 0: none is kept */
+void cct_cuda_buffers_forget(struct cct_backend *backend);
 enum cct_status cct_cuda_buffers_register(struct cct_executor *x) CCT_CHECKED;
 /* cuda_choice.c: what NCCL says about the program's first collective. All ranks. */
 enum cct_status cct_cuda_choice(struct cct_executor *x, char *text, size_t n) CCT_CHECKED;
