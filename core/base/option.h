@@ -82,6 +82,20 @@ enum cct_option_scope {
   X(RECOMPUTE, "recompute", 0, WORD, 0, 0, "none", "none|selective|full", CCT_STEPS, CELL, "activation recomputation") \
   X(SEQUENCE_PARALLEL, "sequence-parallel", 0, WORD, 0, 0, "on", "on|off", CCT_STEPS, CELL,                            \
     "train with tp > 1: all-gather and reduce-scatter around sharded norms, or all-reduce")                            \
+  X(GRAD_TYPE, "grad-type", 0, WORD, 0, 0, "bf16", "bf16|fp32", CCT_STEPS, CELL,                                       \
+    "train: in what gradients are kept and reduced")                                                                   \
+  X(BUCKET_BYTES, "bucket-bytes", 0, BYTES, 1, 1e15, NULL, "BYTES", CCT_STEPS, CELL,                                   \
+    "train: gradients reduced at once (default: max(40e6, 1e6 dp) parameters, as Megatron-core)")                      \
+  X(OVERLAP_GRAD, "overlap-grad-reduce", 0, WORD, 0, 0, "on", "on|off", CCT_STEPS, CELL,                               \
+    "train: gradients reduced bucket by bucket beside the backward pass, or all of them behind it")                    \
+  X(OVERLAP_PARAM, "overlap-param-gather", 0, WORD, 0, 0, "on", "on|off", CCT_STEPS, CELL,                             \
+    "adam-zero1: updated weights gathered beside the next forward pass, or all of them behind the update")             \
+  X(CAPACITY, "capacity-factor", 0, F64, 1e-3, 1e6, NULL, "F", CCT_STEPS, CELL,                                        \
+    "an expert takes F times its even share of a rank's tokens, the rest is dropped (default: takes all)")             \
+  X(CHECKPOINT_EVERY, "checkpoint-every", 0, I64, 1, 1000000000, NULL, "N", CCT_RUN, CELL,                             \
+    "train: a checkpoint every N steps, measured apart and spread over them")                                          \
+  X(CHECKPOINT, "checkpoint", 0, WORD, 0, 0, "sync", "sync|async", CCT_RUN, CELL,                                      \
+    "train: the step waits for the checkpoint's copies, or its optimizer does")                                        \
   X(OVERLAP, "overlap", 0, WORD, 0, 0, "off", "on|off", CCT_STEPS, CELL,                                               \
     "decode: the host goes on to the next step while the GPU works, and reads tokens one step late")                   \
   X(HOST_US, "host-us", 0, F64, 0, 1e7, "0", "US", CCT_STEPS, CELL,                                                    \
@@ -143,7 +157,8 @@ enum cct_option_scope {
     "NCCL_PROTO of an arm each: default, ll, ll128, simple")                                                           \
   X(CHANNELS, "channels", 0, TEXT, 0, 0, NULL, "N[,N..]", CCT_COLL, COMMAND,                                           \
     "channels of an arm each: default, 1 to 64")                                                                       \
-  X(MEMORY, "memory", 0, WORD, 0, 0, "pinned", "pinned|pageable|mapped", CCT_RUN, CELL, "host memory of a copy probe") \
+  X(MEMORY, "memory", 0, WORD, 0, 0, "pinned", "pinned|pageable|mapped", CCT_RUN, CELL,                                \
+    "host memory of a copy probe, or of a checkpoint")                                                                 \
   X(CALLS, "calls", 0, I64, 1, 1 << 16, "1", "N", CCT_RUN, CELL,                                                       \
     "collectives or probed operations a step; of a program, repetitions a burst")                                      \
   X(GEMM_SHAPE, "gemm", 0, TEXT, 0, 0, "8x4096x4096", "MxNxK", CCT_RUN, CELL, "shape of the gemm probe")               \

@@ -34,6 +34,11 @@ static int is_expert_parallel(const struct cct_options *cell) {
   return ep && strtol(ep + 3, NULL, 10) > 1;
 }
 
+static int has_replicas(const struct cct_options *cell) {
+  const char *layout = cell->v[CCT_OPT_LAYOUT].s, *dp = layout ? strstr(layout, "dp=") : NULL;
+  return dp && strtol(dp + 3, NULL, 10) > 1;
+}
+
 static int is_word(const struct cct_options *cell, enum cct_option_id id, const char *words) {
   const char *word = cell->v[id].s, *at = word ? strstr(words, word) : NULL;
   return at && (at == words || at[-1] == ' ') && (at[strlen(word)] == ' ' || !at[strlen(word)]);
@@ -92,6 +97,15 @@ static int is_read(const struct cct_options *cell, enum cct_option_id id) {
   case CCT_OPT_RECOMPUTE:
   case CCT_OPT_SEQUENCE_PARALLEL:
     return w == CCT_WORKLOAD_TRAIN;
+  case CCT_OPT_GRAD_TYPE:
+    return w == CCT_WORKLOAD_TRAIN;
+  case CCT_OPT_OVERLAP_GRAD:
+    return w == CCT_WORKLOAD_TRAIN && has_replicas(cell);
+  case CCT_OPT_OVERLAP_PARAM:
+    return w == CCT_WORKLOAD_TRAIN && has_replicas(cell) && is_word(cell, CCT_OPT_OPTIMIZER, "adam-zero1");
+  case CCT_OPT_CHECKPOINT:
+  case CCT_OPT_MEMORY:
+    return w == CCT_WORKLOAD_TRAIN && cell->v[CCT_OPT_CHECKPOINT_EVERY].has_value;
   case CCT_OPT_GRAPH:
   case CCT_OPT_ALLREDUCE:
     return 1;

@@ -38,9 +38,11 @@ static void a_cell_keeps_what_matters(void **state) {
        "\"model\":\"qwen3-8b\","
        "\"np\":8,\"output_len\":1024,\"overlap\":\"off\",\"workload\":\"decode\"}"},
       {"{\"workload\":\"train\",\"model\":\"m\",\"layout\":\"ep=8,dp=8\",\"seq_len\":128}",
-       "{\"accumulation\":1,\"allreduce\":\"nccl\",\"combine_type\":\"bf16\",\"dispatch\":\"per-expert\",\"graph\":"
+       "{\"accumulation\":1,\"allreduce\":\"nccl\",\"combine_type\":\"bf16\",\"dispatch\":\"per-expert\",\"grad_type\":"
+       "\"bf16\",\"graph\":"
        "\"none\",\"layout\":\"ep=8,dp=8\","
-       "\"micro_batch\":1,\"model\":\"m\",\"optimizer\":\"adam\",\"recompute\":\"none\",\"routing\":\"padded\",\"seq_"
+       "\"micro_batch\":1,\"model\":\"m\",\"optimizer\":\"adam\",\"overlap_grad_reduce\":\"on\",\"recompute\":\"none\","
+       "\"routing\":\"padded\",\"seq_"
        "len\":128,"
        "\"sequence_parallel\":\"on\",\"skew\":\"uniform\",\"workload\":\"train\"}"},
       {"{\"workload\":\"collective\",\"np\":8}", "{\"allreduce\":\"nccl\",\"bytes\":1048576,\"calls\":1,\"collective\":"

@@ -136,14 +136,27 @@ static void choose_experts(const struct cct_routing *r, const double *group_weig
     pick_k(r->popularity, groups[i].index * size, size, r->top_k, seed, best, &count);
 }
 
-static void count_copies(const struct cct_routing *r, const struct pick *best, int64_t from, int64_t weight,
+/* Of `weight` tokens alike, how many each chosen expert takes. */
+static void take(const struct cct_routing *r, const struct pick *best, int64_t weight, int64_t *taken, int64_t *kept,
+                 struct cct_routing_draw *draw) {
+  for (int64_t i = 0; i < r->top_k; i++) {
+    int64_t *of_expert = &taken[best[i].index], room = r->capacity - *of_expert;
+    kept[i] = !r->capacity || weight < room ? weight : room;
+    *of_expert += kept[i];
+    draw->rows[best[i].index] += kept[i];
+    draw->dropped += weight - kept[i];
+  }
+}
+
+/* Per rank: one copy for all of its experts that take the token. */
+static void count_copies(const struct cct_routing *r, const struct pick *best, int64_t from, const int64_t *kept,
                          int64_t *copies) {
   int64_t n = r->ranks, own = r->experts / n;
   for (int64_t i = 0; i < r->top_k; i++) {
-    int64_t to = best[i].index / own, is_repeated = 0;
+    int64_t to = best[i].index / own, sent = 0;
     for (int64_t j = 0; j < i && r->dispatch == CCT_DISPATCH_PER_RANK; j++)
-      is_repeated |= best[j].index / own == to;
-    copies[from * n + to] += is_repeated ? 0 : weight;
+      sent = best[j].index / own == to && kept[j] > sent ? kept[j] : sent;
+    copies[from * n + to] += kept[i] > sent ? kept[i] - sent : 0;
   }
 }
 
@@ -158,30 +171,34 @@ enum cct_status cct_routing_draw(const struct cct_routing *r, int64_t tokens, ui
   double *group_weights = calloc((size_t)r->groups + 1, sizeof *group_weights);
   struct pick *groups = calloc((size_t)r->groups_chosen + 1, sizeof *groups);
   struct pick *best = calloc((size_t)r->top_k, sizeof *best);
+  int64_t *kept = calloc((size_t)r->top_k, sizeof *kept), *taken = calloc((size_t)r->experts, sizeof *taken);
   draw.copies = calloc((size_t)(n * n), sizeof *draw.copies);
   draw.rows = calloc((size_t)r->experts, sizeof *draw.rows);
-  if (!group_weights || !groups || !best || !draw.copies || !draw.rows) {
+  if (!group_weights || !groups || !best || !kept || !taken || !draw.copies || !draw.rows) {
     cct_routing_draw_free(&draw);
     status = cct_fail(CCT_NOMEM, "out of memory");
     goto out;
   }
   for (int64_t i = 0; r->groups && i < r->experts; i++)
     group_weights[i / (r->experts / r->groups)] += r->popularity ? r->popularity[i] : 1;
-  for (int64_t from = 0; from < n; from++)
+  for (int64_t from = 0; from < n; from++) {
+    memset(taken, 0, (size_t)r->experts * sizeof *taken);
     for (int64_t token = 0; token < drawn; token++) {
       /* token by token the rest of tokens / drawn is spread, so that the sum is exact */
       int64_t weight = tokens * (token + 1) / drawn - tokens * token / drawn;
       choose_experts(r, group_weights, cct_random_fold(seed, (uint64_t)(from * drawn + token)), groups, best);
-      for (int64_t i = 0; i < r->top_k; i++)
-        draw.rows[best[i].index] += weight;
+      take(r, best, weight, taken, kept, &draw);
       if (r->dispatch != CCT_DISPATCH_ALLGATHER)
-        count_copies(r, best, from, weight, draw.copies);
+        count_copies(r, best, from, kept, draw.copies);
     }
+  }
   *draw_out = draw;
 out:
   free(group_weights);
   free(groups);
   free(best);
+  free(kept);
+  free(taken);
   return status;
 }
 

@@ -27,6 +27,9 @@ struct cct_routing {
   int64_t ranks;                 /* of the EP group; divides experts */
   enum cct_dispatch dispatch;
   const double *popularity; /* of each expert, NULL: uniform; borrowed */
+  int64_t capacity;         /* copies of one rank's tokens that one expert takes at most, in the order of the tokens; 0:
+                               all. What is above is dropped (Megatron-core's --moe-expert-capacity-factor with
+                               --moe-token-drop-policy position) */
 };
 
 /* Chance that one rank holds at least one of a token's experts; uniform routing. */
@@ -46,8 +49,9 @@ enum cct_status cct_routing_popularity(const char *skew, int64_t experts, uint64
 struct cct_routing_draw {
   int n;
   int64_t *copies; /* [i * n + j]: copies that rank i sends to rank j, i = j counted */
-  int64_t *rows;   /* of each expert: tokens of all ranks that chose it */
+  int64_t *rows;   /* of each expert: tokens of all ranks that it takes */
   int64_t experts;
+  int64_t dropped; /* tokens x ranks x top_k = sum of rows + dropped */
 };
 /* Draws without replacement by popularity (Efraimidis and Spirakis 2006: the k smallest of -ln(u)/weight). Beyond 16384
  * tokens in all, so many are drawn and the counts scaled. */

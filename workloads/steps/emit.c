@@ -97,6 +97,7 @@ enum cct_status cct_emit_open(struct cct_emit *emit, const struct cct_model *mod
                        .readback = -1,
                        .graph = -1,
                        .layer_gradient = -1,
+                       .pending = -1,
                        .b_embedding = -1,
                        .b_head = -1,
                        .b_logits = -1};
@@ -137,18 +138,15 @@ void cct_emit_close(struct cct_emit *e) {
   *e = (struct cct_emit){0};
 }
 
-int64_t cct_causal_pairs(int64_t n, int64_t window) {
-  int64_t w = window && window < n ? window : n;
-  return w * (w + 1) / 2 + (n - w) * w;
-}
-
 /* ---- operations ---- */
 
 static int add(struct cct_emit *e, struct cct_op op, const char *name) {
   op.name = name;
   op.lane = e->compute;
   op.host = e->graph >= 0 ? -1 : e->host;
-  return cct_program_add(e->program, &op, NULL, 0);
+  struct cct_wait wait = {e->pending, 0};
+  e->pending = -1;
+  return cct_program_add(e->program, &op, &wait, wait.id >= 0);
 }
 
 int cct_emit_gemm(struct cct_emit *e, const char *name, struct cct_quantity m, int64_t n, int64_t k, int64_t groups,
@@ -199,6 +197,13 @@ int cct_emit_sync(struct cct_emit *e, const char *name, int lane) {
   struct cct_op op = {
       .kind = CCT_OP_SYNC, .name = name, .lane = lane, .host = e->host, .reads = {-1, -1}, .writes = -1};
   return cct_program_add(e->program, &op, NULL, 0);
+}
+
+int cct_emit_last(const struct cct_emit *e) {
+  int id = e->program->n_ops - 1;
+  while (id >= 0 && e->program->ops[id].lane != e->compute)
+    id--;
+  return id;
 }
 
 int cct_emit_open_bracket(struct cct_emit *e, enum cct_op_kind kind, const char *name) {

@@ -13,6 +13,7 @@
 
 #include "base/option.h"
 #include "workloads/program/program.h"
+#include "workloads/shape/flops.h"
 #include "workloads/shape/layout.h"
 #include "workloads/shape/routing.h"
 
@@ -25,6 +26,7 @@ struct cct_moe {
   enum cct_type dispatch_type, combine_type;
   int dispatch_matrix, combine_matrix; /* -1: uniform */
   int is_host_routed;                  /* --routing host: counts are read back before the dispatch */
+  int64_t routed, dropped;             /* copies for experts, of all ranks of the EP group; those beyond capacity */
 };
 
 struct cct_emit {
@@ -34,6 +36,7 @@ struct cct_emit {
   struct cct_job *job;
   struct cct_program *program;
   enum cct_form form;
+  int is_checkpoint;           /* training: the step begins with a checkpoint */
   int is_training, is_sharded; /* sequence parallel: norms and residuals hold tokens / tp */
   int64_t tokens;              /* of this rank's replica in one pass (a micro-batch, a prompt, a decode batch) */
   int64_t sequences;
@@ -48,9 +51,12 @@ struct cct_emit {
   int s_tokens, s_shard, s_rows;                   /* slots: tokens, ceil(tokens / tp), rows an expert */
   int s_pairs[CCT_MAX_KINDS], s_kv[CCT_MAX_KINDS]; /* query-key pairs, and cache entries read, by kind of layer */
   int b_hidden, b_wide, b_embedding, b_head, b_logits, b_dispatched, b_experts, b_expert_wide;
-  int layer_gradient; /* buffer of the gradients of the layer in hand, -1 outside training */
-  int first_pass;     /* the first micro-batch: weights are cast once a step */
-  int *b_weights;     /* [layer * CCT_WEIGHT_COUNT + place]: buffer ids, -1 until first used; owned */
+  int layer_gradient;              /* buffer of the gradient in hand, -1 outside training */
+  int pending;                     /* entry of another lane that the next one of the compute lane waits for, -1: none */
+  void (*complete)(void *context); /* told behind each GEMM that made a gradient; NULL outside training */
+  void *context;
+  int first_pass; /* the first micro-batch: weights are cast once a step */
+  int *b_weights; /* [layer * CCT_WEIGHT_COUNT + place]: buffer ids, -1 until first used; owned */
 };
 #define CCT_WEIGHT_COUNT (CCT_MAX_LINEARS + 7) /* linears, then the feed-forward matrices below */
 enum {
@@ -77,9 +83,6 @@ enum cct_status cct_emit_open(struct cct_emit *emit, const struct cct_model *mod
                               const char *name) CCT_CHECKED;
 void cct_emit_close(struct cct_emit *emit); /* NULL-safe */
 
-/* Query-key pairs of a causal sequence: n (n + 1) / 2, or what a window of w leaves. */
-int64_t cct_causal_pairs(int64_t n, int64_t window);
-
 /* ---- one operation on the compute lane; ids are returned ---- */
 int cct_emit_gemm(struct cct_emit *e, const char *name, struct cct_quantity m, int64_t n, int64_t k, int64_t groups,
                   enum cct_type type, int input, int weight, int output);
@@ -88,6 +91,7 @@ int cct_emit_collective(struct cct_emit *e, const char *name, enum cct_collectiv
                         struct cct_quantity bytes, enum cct_type type, int buffer); /* nothing when group is -1 */
 int cct_emit_copy(struct cct_emit *e, const char *name, enum cct_direction direction, int64_t bytes);
 int cct_emit_sync(struct cct_emit *e, const char *name, int lane);
+int cct_emit_last(const struct cct_emit *e); /* the compute lane's last entry so far, -1: none */
 int cct_emit_open_bracket(struct cct_emit *e, enum cct_op_kind kind, const char *name);
 void cct_emit_close_bracket(struct cct_emit *e, int bracket);
 struct cct_quantity cct_per_token(const struct cct_emit *e, int64_t bytes); /* on the replica's tokens */

@@ -24,6 +24,7 @@ static void gemm_backward(struct cct_emit *e, int layer, const char *part, const
   snprintf(piece, sizeof piece, "%s.dw", part);
   cct_emit_gemm(e, cct_layer_name(name, layer, piece), cct_constant(s->k), s->n, s->m_value, s->groups, type, s->input,
                 s->output, e->layer_gradient);
+  e->complete(e->context);
 }
 
 static void norm_backward(struct cct_emit *e, int layer, const char *part) {

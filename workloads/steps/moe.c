@@ -48,9 +48,21 @@ static enum cct_status fill_matrix(const struct cct_routing_draw *drawn, int64_t
   return CCT_OK;
 }
 
-/* Experts that anyone chose, and rows, of each rank; and the busiest expert of all. */
-static enum cct_status fill_rows(const struct cct_routing_draw *drawn, int is_padded, struct cct_moe *moe,
-                                 int64_t *rows) {
+/* Every expert is sent as many copies by every rank as it has capacity for, chosen or not. */
+static void pad_to_capacity(struct cct_routing_draw *drawn, int64_t capacity) {
+  for (int i = 0; i < drawn->n * drawn->n; i++)
+    drawn->copies[i] = capacity * (drawn->experts / drawn->n);
+}
+
+static double copies_of(const struct cct_routing_draw *drawn) {
+  int64_t sum = 0;
+  for (int i = 0; i < drawn->n * drawn->n; i++)
+    sum += drawn->copies[i];
+  return (double)sum;
+}
+
+/* Experts that anyone chose, and rows, of each rank; and the busiest expert of all, or the capacity. */
+static void fill_rows(const struct cct_routing_draw *drawn, int is_padded, struct cct_moe *moe, int64_t *rows) {
   int64_t own = drawn->experts / drawn->n, busiest = 0, most_active = 1;
   for (int rank = 0; rank < drawn->n; rank++) {
     int64_t active = 0;
@@ -62,13 +74,14 @@ static enum cct_status fill_rows(const struct cct_routing_draw *drawn, int is_pa
     }
     most_active = active > most_active ? active : most_active;
   }
+  if (moe->routing.capacity)
+    busiest = moe->routing.capacity * drawn->n;
   moe->groups = is_padded ? own : most_active;
   moe->rows = 1;
   for (int rank = 0; rank < drawn->n; rank++) {
     rows[rank] = is_padded ? busiest : cct_share(rows[rank], moe->groups);
     moe->rows = rows[rank] > moe->rows ? rows[rank] : moe->rows;
   }
-  return CCT_OK;
 }
 
 static enum cct_status draw_routing(const struct cct_model *model, const struct cct_options *cell, int64_t tokens,
@@ -81,8 +94,15 @@ static enum cct_status draw_routing(const struct cct_model *model, const struct 
   draw->rows = status ? NULL : calloc((size_t)routing.ranks, sizeof *draw->rows);
   if (!status && !draw->rows)
     status = cct_fail(CCT_NOMEM, "out of memory");
-  if (!status)
-    status = fill_rows(&drawn, !moe->is_host_routed, moe, draw->rows);
+  if (!status) {
+    fill_rows(&drawn, !moe->is_host_routed, moe, draw->rows);
+    moe->routed = tokens * routing.ranks * routing.top_k;
+    moe->dropped = drawn.dropped;
+    if (routing.capacity && !moe->is_host_routed && routing.dispatch == CCT_DISPATCH_PER_EXPERT)
+      pad_to_capacity(&drawn, routing.capacity);
+    if (routing.capacity && is_matrix)
+      moe->copies = copies_of(&drawn) / (double)(tokens * routing.ranks);
+  }
   if (!status && is_matrix)
     status = fill_matrix(&drawn, model->hidden, moe->dispatch_type, 0, &draw->matrices[0]);
   if (!status && is_matrix)
@@ -119,7 +139,10 @@ enum cct_status cct_moe_plan(const struct cct_model *model, const struct cct_lay
   int64_t routed = layout->ep > 1 ? cct_share(tokens, layout->tp) : tokens;
   status = cct_routing_popularity(cell->v[CCT_OPT_SKEW].s, plan.routing.experts, (uint64_t)cell->v[CCT_OPT_SEED].i,
                                   &popularity);
-  if (!status && popularity) {
+  if (cell->v[CCT_OPT_CAPACITY].has_value)
+    plan.routing.capacity = (int64_t)ceil((double)(routed * plan.routing.top_k) / (double)plan.routing.experts *
+                                          cell->v[CCT_OPT_CAPACITY].f);
+  if (!status && (popularity || plan.routing.capacity)) {
     status = draw_routing(model, cell, routed, popularity, &plan, &draw);
   } else if (!status) {
     double all = (double)(routed * layout->ep);

@@ -12,50 +12,7 @@
 #include "workloads/program/counts.h"
 #include "workloads/shape/cell.h"
 #include "workloads/shape/footprint.h"
-#include "workloads/steps/workload.h"
-
-/* A cell of "key value" words. */
-static struct cct_options cell_of(const char *words) {
-  struct cct_options cell;
-  char text[512], *save = NULL;
-  assert_int_equal(cct_options_init(&cell), CCT_OK);
-  snprintf(text, sizeof text, "%s", words);
-  for (char *key = strtok_r(text, " ", &save); key; key = strtok_r(NULL, " ", &save)) {
-    enum cct_option_id id = cct_option_by_name(key);
-    assert_true(id < CCT_OPTION_COUNT);
-    assert_int_equal(cct_option_set(&cell, id, strtok_r(NULL, " ", &save), key), CCT_OK);
-  }
-  return cell;
-}
-
-static enum cct_status build(const char *words, struct cct_step *step) {
-  struct cct_options cell = cell_of(words);
-  enum cct_status status = cct_step_build(&cell, step);
-  cct_options_free(&cell);
-  return status;
-}
-
-static struct cct_counts count(const char *words, int64_t *tokens_out) {
-  struct cct_step step;
-  struct cct_counts counts;
-  if (build(words, &step))
-    fail_msg("refused: %s", words);
-  const struct cct_program *program = step.job->roles[0].program;
-  int64_t slots[64];
-  for (int i = 0; i < program->n_slots; i++)
-    slots[i] = program->slots[i].value;
-  struct cct_binding binding = {.slots = slots};
-  cct_count_program(step.job, program, &binding, &counts);
-  if (tokens_out)
-    *tokens_out = step.tokens;
-  cct_step_free(&step);
-  return counts;
-}
-
-static void same(double is, double should, const char *what) {
-  if (fabs(is - should) > 1e-9 * fabs(should) + 0.5)
-    fail_msg("%s: %.17g, not %.17g", what, is, should);
-}
+#include "workloads/steps/step_fixture.h"
 
 /* qwen3-8b: matrices a token multiplies with, without embedding; per layer and as a whole. */
 enum {
@@ -73,19 +30,19 @@ static void a_dense_decode_step_is_its_formulas(void **state) {
   (void)state;
   int64_t tokens;
   struct cct_counts c =
-      count("model qwen3-8b workload decode layout tp=1 batch 8 input-len 1024 output-len 1024", &tokens);
+      cct_fixture_count("model qwen3-8b workload decode layout tp=1 batch 8 input-len 1024 output-len 1024", &tokens);
   double pairs = 8 * 1536.0;
   assert_int_equal(tokens, 8);
-  same(c.flops, 2 * 8 * (L * layer_matrices + (double)V * H) + L * 4.0 * HEADS * pairs, "flops");
-  same(c.weight_bytes, 2 * (L * layer_matrices + 2.0 * V * H), "weight bytes");
+  cct_fixture_same(c.flops, 2 * 8 * (L * layer_matrices + (double)V * H) + L * 4.0 * HEADS * pairs, "flops");
+  cct_fixture_same(c.weight_bytes, 2 * (L * layer_matrices + 2.0 * V * H), "weight bytes");
   assert_int_equal(c.submissions, 3); /* input copy, graph, ids back */
   assert_int_equal(c.graphs, 1);
   assert_int_equal(c.nodes, L * 9 + 4); /* norm qkv rope core o norm up product down; embedding, norm, head, sample */
   assert_int_equal(c.syncs, 1);
   assert_int_equal(c.copies[CCT_COPY_H2D], 1);
   assert_int_equal(c.copies[CCT_COPY_D2H], 1);
-  same(c.copy_bytes[CCT_COPY_D2H], 32, "ids");
-  same(c.copy_bytes[CCT_COPY_H2D], 8 * (24 + 4 * 96), "input");
+  cct_fixture_same(c.copy_bytes[CCT_COPY_D2H], 32, "ids");
+  cct_fixture_same(c.copy_bytes[CCT_COPY_H2D], 8 * (24 + 4 * 96), "input");
   /* every weight and cache byte once, at least */
   assert_true(c.hbm_bytes > 2 * (L * layer_matrices + (double)V * H) + L * pairs * 4096);
   assert_true(c.hbm_bytes < 1.05 * (2 * (L * layer_matrices + (double)V * H) + L * pairs * 4096));
@@ -93,102 +50,39 @@ static void a_dense_decode_step_is_its_formulas(void **state) {
 
 static void graphs_decide_the_submissions(void **state) {
   (void)state;
-  struct cct_counts eager = count("model qwen3-8b workload decode layout tp=1 graph none", NULL);
-  struct cct_counts pieces = count("model qwen3-8b workload decode layout tp=1 graph piecewise", NULL);
+  struct cct_counts eager = cct_fixture_count("model qwen3-8b workload decode layout tp=1 graph none", NULL);
+  struct cct_counts pieces = cct_fixture_count("model qwen3-8b workload decode layout tp=1 graph piecewise", NULL);
   assert_int_equal(eager.submissions, L * 9 + 4 + 2);
   assert_int_equal(pieces.graphs, L + 1);
   assert_int_equal(pieces.submissions, L + 1 + L + 2);
-  struct cct_counts full = count("model qwen3-8b workload decode layout tp=1 graph full", NULL);
-  same(eager.flops, full.flops, "flops");
-  same(pieces.flops, full.flops, "flops");
+  struct cct_counts full = cct_fixture_count("model qwen3-8b workload decode layout tp=1 graph full", NULL);
+  cct_fixture_same(eager.flops, full.flops, "flops");
+  cct_fixture_same(pieces.flops, full.flops, "flops");
 }
 
 /* Megatron-LM: two all-reduces a layer, and one of the embedding; the logits are gathered. */
 static void tensor_parallel_decode_reduces_twice_a_layer(void **state) {
   (void)state;
-  struct cct_counts c = count("model qwen3-8b workload decode layout tp=8 batch 8", NULL);
+  struct cct_counts c = cct_fixture_count("model qwen3-8b workload decode layout tp=8 batch 8", NULL);
   assert_int_equal(c.collectives[CCT_COLL_ALL_REDUCE], 2 * L + 1);
-  same(c.collective_bytes[CCT_COLL_ALL_REDUCE], (2 * L + 1) * 8.0 * H * 2, "all-reduce bytes");
-  same(c.wire_bytes[CCT_COLL_ALL_REDUCE], 1.75 * (2 * L + 1) * 8.0 * H * 2, "wire bytes");
+  cct_fixture_same(c.collective_bytes[CCT_COLL_ALL_REDUCE], (2 * L + 1) * 8.0 * H * 2, "all-reduce bytes");
+  cct_fixture_same(c.wire_bytes[CCT_COLL_ALL_REDUCE], 1.75 * (2 * L + 1) * 8.0 * H * 2, "wire bytes");
   assert_int_equal(c.collectives[CCT_COLL_ALL_GATHER], 1);
-  same(c.collective_bytes[CCT_COLL_ALL_GATHER], 8.0 * V * 2, "logits");
-  struct cct_counts one = count("model qwen3-8b workload decode layout tp=1 batch 8", NULL);
-  same(8 * c.flops, one.flops, "the ranks share the flops");
-  struct cct_counts two = count("model qwen3-8b workload decode layout tp=1,dp=2 batch 8", NULL);
-  same(two.flops, one.flops, "replicas work apart");
+  cct_fixture_same(c.collective_bytes[CCT_COLL_ALL_GATHER], 8.0 * V * 2, "logits");
+  struct cct_counts one = cct_fixture_count("model qwen3-8b workload decode layout tp=1 batch 8", NULL);
+  cct_fixture_same(8 * c.flops, one.flops, "the ranks share the flops");
+  struct cct_counts two = cct_fixture_count("model qwen3-8b workload decode layout tp=1,dp=2 batch 8", NULL);
+  cct_fixture_same(two.flops, one.flops, "replicas work apart");
   assert_int_equal(two.collectives[CCT_COLL_ALL_REDUCE], 0);
 }
 
 static void a_prefill_step_is_its_formulas(void **state) {
   (void)state;
   int64_t tokens;
-  struct cct_counts c = count("model qwen3-8b workload prefill layout tp=4,dp=2 input-len 1000", &tokens);
+  struct cct_counts c = cct_fixture_count("model qwen3-8b workload prefill layout tp=4,dp=2 input-len 1000", &tokens);
   assert_int_equal(tokens, 2000);
   double pairs = 1000.0 * 1001 / 2;
-  same(c.flops, (2 * 1000 * L * layer_matrices + 2.0 * V * H + L * 4.0 * HEADS * pairs) / 4, "flops");
-}
-
-/* Forward once, backward twice each GEMM; attention 1 + 2.5; full recomputation one more forward of the layers. */
-static void a_training_step_is_its_formulas(void **state) {
-  (void)state;
-  int64_t tokens;
-  double t = 512, pairs = 512.0 * 513 / 2;
-  struct cct_counts c =
-      count("model qwen3-8b workload train layout dp=8 seq-len 512 micro-batch 2 accumulation 3", &tokens);
-  double matrices = 2 * 2 * t * (L * layer_matrices + (double)V * H), core = 2 * L * 4.0 * HEADS * pairs;
-  assert_int_equal(tokens, 512 * 2 * 3 * 8);
-  same(c.flops, 3 * (3 * matrices + 3.5 * core), "flops");
-  /* gradients: each layer and the embedding, bf16; and the norm */
-  assert_int_equal(c.collectives[CCT_COLL_ALL_REDUCE], L + 1 + 1);
-  same(c.collective_bytes[CCT_COLL_ALL_REDUCE], 2 * (L * (layer_matrices + 2 * H) + 2.0 * V * H) + 4, "gradient bytes");
-  assert_int_equal(c.copies[CCT_COPY_D2H], 1);
-  struct cct_counts full = count("model qwen3-8b workload train layout dp=8 seq-len 512 recompute full", NULL);
-  struct cct_counts none = count("model qwen3-8b workload train layout dp=8 seq-len 512", NULL);
-  same(full.flops - none.flops, 2 * t * L * layer_matrices + L * 4.0 * HEADS * pairs, "recomputed flops");
-  struct cct_counts zero1 = count("model qwen3-8b workload train layout dp=8 seq-len 512 optimizer adam-zero1", NULL);
-  assert_int_equal(zero1.collectives[CCT_COLL_REDUCE_SCATTER], L + 1);
-  assert_int_equal(zero1.collectives[CCT_COLL_ALL_GATHER], 1);
-}
-
-/* Each bucket waits for its layer's backward pass and runs beside the next one's; the optimizer waits for the last. */
-static void gradients_are_reduced_beside_the_backward_pass(void **state) {
-  (void)state;
-  struct cct_step step;
-  int buckets = 0, last = -1, is_awaited = 0;
-  assert_int_equal(build("model qwen3-0.6b workload train layout tp=2,dp=4 seq-len 128 accumulation 2", &step), CCT_OK);
-  const struct cct_program *p = step.job->roles[0].program;
-  for (int id = 0; id < p->n_ops; id++) {
-    const struct cct_op *op = &p->ops[id];
-    for (int w = 0; w < op->n_waits && op->kind == CCT_OP_ELEMENTWISE; w++)
-      is_awaited |= p->waits[op->first_wait + w].id == last && !strcmp(op->name, "gradient_norm");
-    if (op->lane < 0 || strcmp(p->lanes[op->lane].name, "comm"))
-      continue;
-    assert_int_equal(op->kind, CCT_OP_COLLECTIVE);
-    assert_int_equal(op->n_waits, 1);
-    int made = p->waits[op->first_wait].id;
-    assert_string_equal(p->lanes[p->ops[made].lane].name, "compute");
-    assert_true(made > last);
-    last = id;
-    buckets++;
-  }
-  assert_int_equal(buckets, 28 + 1);
-  assert_int_equal(is_awaited, 1);
-  cct_step_free(&step);
-}
-
-/* Korthikanti et al. 2022, section 4.2.2: 2 + 4 all-gathers, 2 + 2 reduce-scatters a layer; without: 2 + 2 all-reduces.
- */
-static void sequence_parallelism_gathers_and_scatters(void **state) {
-  (void)state;
-  struct cct_counts on = count("model qwen3-8b workload train layout tp=8 seq-len 512", NULL);
-  struct cct_counts off = count("model qwen3-8b workload train layout tp=8 seq-len 512 sequence-parallel off", NULL);
-  /* the head gathers once more; embedding and head's gradient scatter once each */
-  assert_int_equal(on.collectives[CCT_COLL_ALL_GATHER], 6 * L + 1);
-  assert_int_equal(on.collectives[CCT_COLL_REDUCE_SCATTER], 4 * L + 2);
-  assert_int_equal(on.collectives[CCT_COLL_ALL_REDUCE], 3 + 1); /* cross-entropy, norm */
-  assert_int_equal(off.collectives[CCT_COLL_ALL_REDUCE], 4 * L + 2 + 3 + 1);
-  assert_int_equal(off.collectives[CCT_COLL_ALL_GATHER], 0);
-  same(on.flops, off.flops, "flops");
+  cct_fixture_same(c.flops, (2 * 1000 * L * layer_matrices + 2.0 * V * H + L * 4.0 * HEADS * pairs) / 4, "flops");
 }
 
 /* Dispatch and combine once a layer and direction, with the bytes of routing.h; tp > 1 restores its tokens. */
@@ -202,7 +96,7 @@ static void experts_dispatch_and_combine(void **state) {
   for (int i = 0; i < 3; i++) {
     snprintf(words, sizeof words, "model qwen3-30b-a3b workload decode layout tp=2,ep=8,dp=4 batch 32 dispatch %s",
              rows[i].dispatch);
-    struct cct_counts c = count(words, NULL);
+    struct cct_counts c = cct_fixture_count(words, NULL);
     int is_gather = i == 1;
     double bytes = is_gather ? c.collective_bytes[CCT_COLL_REDUCE_SCATTER] : c.collective_bytes[CCT_COLL_ALL_TO_ALLV];
     int64_t calls = is_gather ? c.collectives[CCT_COLL_REDUCE_SCATTER] : c.collectives[CCT_COLL_ALL_TO_ALLV];
@@ -213,31 +107,31 @@ static void experts_dispatch_and_combine(void **state) {
     assert_int_equal(c.collectives[CCT_COLL_ALL_GATHER], 48 + 1 + (is_gather ? 48 : 0));
     assert_int_equal(c.collectives[CCT_COLL_ALL_REDUCE], 48 + 1);
   }
-  struct cct_counts sharded = count("model qwen3-30b-a3b workload decode layout tp=8 batch 32", NULL);
+  struct cct_counts sharded = cct_fixture_count("model qwen3-30b-a3b workload decode layout tp=8 batch 32", NULL);
   assert_int_equal(sharded.collectives[CCT_COLL_ALL_REDUCE], 2 * 48 + 1);
   assert_int_equal(sharded.collectives[CCT_COLL_ALL_TO_ALLV], 0);
-  struct cct_counts train = count("model qwen3-30b-a3b workload train layout ep=8,dp=8 seq-len 512", NULL);
+  struct cct_counts train = cct_fixture_count("model qwen3-30b-a3b workload train layout ep=8,dp=8 seq-len 512", NULL);
   assert_int_equal(train.collectives[CCT_COLL_ALL_TO_ALLV], 4 * 48);
 }
 
 /* Of T tokens a rank's experts compute T k / n rows: many tokens make the flops of the active parameters. */
 static void expert_flops_follow_the_chosen(void **state) {
   (void)state;
-  struct cct_counts c = count("model qwen3-30b-a3b workload prefill layout ep=8,dp=8 input-len 4096", NULL);
+  struct cct_counts c = cct_fixture_count("model qwen3-30b-a3b workload prefill layout ep=8,dp=8 input-len 4096", NULL);
   double t = 4096, experts = 2 * t * 48 * 8 * 3.0 * 2048 * 768, router = 2 * t * 48 * 128.0 * 2048;
   double attention = 2 * t * 48 * (2048.0 * 5120 + 4096.0 * 2048) + 48 * 4.0 * 4096 * t * (t + 1) / 2;
-  same(c.flops, experts + router + attention + 2.0 * 151936 * 2048, "flops");
+  cct_fixture_same(c.flops, experts + router + attention + 2.0 * 151936 * 2048, "flops");
 }
 
 /* DeepSeek decodes over the latent: per head 2 (512 + 64 + 512) flops a pair, 576 x 2 bytes a cache entry on every
  * rank. */
 static void latent_attention_decodes_absorbed(void **state) {
   (void)state;
-  struct cct_counts c = count("model deepseek-r1 workload decode layout tp=8 layers 3 batch 8", NULL);
+  struct cct_counts c = cct_fixture_count("model deepseek-r1 workload decode layout tp=8 layers 3 batch 8", NULL);
   double pairs = 8 * 1536.0, heads = 16, rows = 8;
   double matrices = 7168.0 * 1536 + 1536.0 * heads * 192 + 7168.0 * 576 + heads * 128 * 512 * 2 + heads * 128 * 7168;
   double ffn = 3 * 7168.0 * 18432 / 8, head = 129280 / 8 * 7168.0;
-  same(c.flops, 3 * (2 * rows * (matrices + ffn) + heads * 2 * 1088 * pairs) + 2 * rows * head, "flops");
+  cct_fixture_same(c.flops, 3 * (2 * rows * (matrices + ffn) + heads * 2 * 1088 * pairs) + 2 * rows * head, "flops");
 }
 
 /* gpt-oss: every other layer sees 128 tokens; 64 heads of 64. Prefill: w (w + 1) / 2 + (n - w) w pairs in a window. */
@@ -247,30 +141,31 @@ static void windows_cut_pairs_and_cache(void **state) {
   const char *source = getenv("CCT_SOURCE");
   const char *form = "model %s/tests/data/models/gpt-oss-like.json weights bf16 layout tp=1 workload %s";
   snprintf(words, sizeof words, form, source ? source : ".", "decode batch 1 layers 2");
-  struct cct_counts windowed = count(words, NULL);
-  struct cct_counts full = count("model gpt-oss-20b workload decode layout tp=1 batch 1 layers 2", NULL);
-  same(full.flops - windowed.flops, 4.0 * 4096 * (1536 - 128), "decode flops");
-  same(full.hbm_bytes - windowed.hbm_bytes, 2.0 * 8 * 64 * 2 * (1536 - 128), "cache bytes");
+  struct cct_counts windowed = cct_fixture_count(words, NULL);
+  struct cct_counts full = cct_fixture_count("model gpt-oss-20b workload decode layout tp=1 batch 1 layers 2", NULL);
+  cct_fixture_same(full.flops - windowed.flops, 4.0 * 4096 * (1536 - 128), "decode flops");
+  cct_fixture_same(full.hbm_bytes - windowed.hbm_bytes, 2.0 * 8 * 64 * 2 * (1536 - 128), "cache bytes");
   snprintf(words, sizeof words, form, source ? source : ".", "prefill layers 2 input-len 1000");
-  windowed = count(words, NULL);
-  full = count("model gpt-oss-20b workload prefill layout tp=1 layers 2 input-len 1000", NULL);
-  same(full.flops - windowed.flops, 4.0 * 4096 * (500500 - (128 * 129 / 2 + 872 * 128)), "prefill flops");
+  windowed = cct_fixture_count(words, NULL);
+  full = cct_fixture_count("model gpt-oss-20b workload prefill layout tp=1 layers 2 input-len 1000", NULL);
+  cct_fixture_same(full.flops - windowed.flops, 4.0 * 4096 * (500500 - (128 * 129 / 2 + 872 * 128)), "prefill flops");
 }
 
 static void weights_shrink_with_their_type(void **state) {
   (void)state;
-  struct cct_counts fp8 = count("model qwen3-8b workload decode layout tp=1 weights fp8", NULL);
-  struct cct_counts nvfp4 = count("model qwen3-8b workload decode layout tp=1 weights nvfp4", NULL);
+  struct cct_counts fp8 = cct_fixture_count("model qwen3-8b workload decode layout tp=1 weights fp8", NULL);
+  struct cct_counts nvfp4 = cct_fixture_count("model qwen3-8b workload decode layout tp=1 weights nvfp4", NULL);
   double embeddings = 2 * 2.0 * V * H;
-  same(fp8.weight_bytes, embeddings + L * layer_matrices * (1 + 4.0 / 16384), "fp8");
-  same(nvfp4.weight_bytes, embeddings + L * layer_matrices * (0.5 + 1.0 / 16), "nvfp4");
+  cct_fixture_same(fp8.weight_bytes, embeddings + L * layer_matrices * (1 + 4.0 / 16384), "fp8");
+  cct_fixture_same(nvfp4.weight_bytes, embeddings + L * layer_matrices * (0.5 + 1.0 / 16), "nvfp4");
 }
 
 static void skew_binds_ranks_apart(void **state) {
   (void)state;
   struct cct_step step;
   assert_int_equal(
-      build("model qwen3-30b-a3b workload prefill layout ep=4,dp=8 skew zipf:1 routing host input-len 256", &step),
+      cct_fixture_build("model qwen3-30b-a3b workload prefill layout ep=4,dp=8 skew zipf:1 routing host input-len 256",
+                        &step),
       CCT_OK);
   assert_non_null(step.bindings);
   const struct cct_program *program = step.job->roles[0].program;
@@ -309,7 +204,7 @@ static void every_preset_in_every_layout_is_performable(void **state) {
       struct cct_layout *layouts;
       int n;
       snprintf(words, sizeof words, "%s layers 4 seq-len 256", variants[v]);
-      struct cct_options cell = cell_of(words);
+      struct cct_options cell = cct_fixture_cell(words);
       assert_int_equal(cct_model_load(models[m], NULL, cell.v[CCT_OPT_WEIGHTS].s, &model), CCT_OK);
       assert_int_equal(cct_model_cut(&model, 4), CCT_OK);
       assert_int_equal(cct_layout_all(&model, 8, &layouts, &n), CCT_OK);
@@ -340,15 +235,15 @@ static void weights_agree_with_the_footprint(void **state) {
     struct cct_layout layout;
     struct cct_parameters p;
     snprintf(words, sizeof words, "model %s workload prefill layout %s input-len 32768", rows[i][0], rows[i][1]);
-    struct cct_counts c = count(words, NULL);
+    struct cct_counts c = cct_fixture_count(words, NULL);
     assert_int_equal(cct_model_load(rows[i][0], NULL, NULL, &model), CCT_OK);
     assert_int_equal(cct_layout_parse(rows[i][1], "test", &layout), CCT_OK);
     cct_parameters_share(&model, &layout, &p);
     double norms = 0;
     for (int layer = 0; layer < model.n_layers; layer++)
       norms += (double)cct_model_layer(&model, layer)->norms;
-    same(c.weight_bytes, 2 * (p.embedding + p.matrices + p.experts + p.small - norms - (double)model.hidden),
-         rows[i][0]);
+    cct_fixture_same(c.weight_bytes,
+                     2 * (p.embedding + p.matrices + p.experts + p.small - norms - (double)model.hidden), rows[i][0]);
     cct_model_free(&model);
   }
 }
@@ -378,7 +273,7 @@ static void cells_that_make_no_step_are_refused(void **state) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct cct_step step = {0};
-    enum cct_status status = build(rows[i].words, &step);
+    enum cct_status status = cct_fixture_build(rows[i].words, &step);
     if (status != rows[i].status)
       fail_msg("%s: %s", rows[i].words, cct_status_name(status));
   }
@@ -391,17 +286,18 @@ static void a_program_cell_is_what_was_printed(void **state) {
   char path[] = "/tmp/cctax-step-XXXXXX.json", words[128], digest[65], digest_again[65];
   int fd = mkstemps(path, 5);
   assert_true(fd >= 0);
-  assert_int_equal(build("model qwen3-0.6b workload decode layout tp=2,dp=2 graph piecewise", &step), CCT_OK);
+  assert_int_equal(cct_fixture_build("model qwen3-0.6b workload decode layout tp=2,dp=2 graph piecewise", &step),
+                   CCT_OK);
   assert_int_equal(cct_job_to_json(step.job, &document), CCT_OK);
   assert_int_equal(cct_json_save(document, path), CCT_OK);
   snprintf(words, sizeof words, "program %s np 4", path);
-  assert_int_equal(build(words, &again), CCT_OK);
+  assert_int_equal(cct_fixture_build(words, &again), CCT_OK);
   assert_int_equal(cct_job_digest(step.job, digest), CCT_OK);
   assert_int_equal(cct_job_digest(again.job, digest_again), CCT_OK);
   assert_string_equal(digest, digest_again);
   cct_step_free(&again);
   snprintf(words, sizeof words, "program %s np 8", path);
-  assert_int_equal(build(words, &again), CCT_USAGE);
+  assert_int_equal(cct_fixture_build(words, &again), CCT_USAGE);
   cct_step_free(&step);
   cct_json_free(document);
   remove(path);
@@ -447,7 +343,7 @@ static void bare_steps_hold_what_was_asked(void **state) {
       {"workload probe np 1 probe experiment experiment host_register/4K", 1, 0, 0, 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    struct cct_counts c = count(rows[i].words, NULL);
+    struct cct_counts c = cct_fixture_count(rows[i].words, NULL);
     int64_t collectives = 0;
     for (int k = 0; k < CCT_COLL_COUNT; k++)
       collectives += c.collectives[k];
@@ -456,8 +352,8 @@ static void bare_steps_hold_what_was_asked(void **state) {
       fail_msg("%s: %d submissions, %d graphs, %d syncs, %d collectives", rows[i].words, (int)c.submissions,
                (int)c.graphs, (int)c.syncs, (int)collectives);
   }
-  struct cct_counts gemm = count("workload probe np 1 probe gemm gemm 128x4096x1024 type fp8", NULL);
-  same(gemm.flops, 2.0 * 128 * 4096 * 1024, "flops");
+  struct cct_counts gemm = cct_fixture_count("workload probe np 1 probe gemm gemm 128x4096x1024 type fp8", NULL);
+  cct_fixture_same(gemm.flops, 2.0 * 128 * 4096 * 1024, "flops");
   static const char *const bad[] = {"workload collective collective all_reduce",
                                     "workload collective np 1 collective send_recv",
                                     "workload collective np 4 op all",
@@ -486,7 +382,7 @@ static void bare_steps_hold_what_was_asked(void **state) {
                                     "workload collective np 4 collective all_to_allv skew /nowhere.json"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     struct cct_step step;
-    if (!build(bad[i], &step))
+    if (!cct_fixture_build(bad[i], &step))
       fail_msg("accepted: %s", bad[i]);
   }
 }
@@ -494,7 +390,8 @@ static void bare_steps_hold_what_was_asked(void **state) {
 static void a_skewed_exchange_binds_its_matrix(void **state) {
   (void)state;
   struct cct_step step;
-  assert_int_equal(build("workload collective np 4 collective all_to_allv bytes 1000003 skew zipf:1", &step), CCT_OK);
+  assert_int_equal(
+      cct_fixture_build("workload collective np 4 collective all_to_allv bytes 1000003 skew zipf:1", &step), CCT_OK);
   const struct cct_matrix *matrix = step.bindings[3].matrices;
   int64_t sum = 0, most = 0;
   for (int j = 0; j < 4; j++) {
@@ -511,12 +408,13 @@ static void a_skewed_exchange_binds_its_matrix(void **state) {
 static void a_sample_counts_as_nccl_tests_does(void **state) {
   (void)state;
   struct cct_step step;
-  assert_int_equal(build("workload collective np 4 iters 20 agg-iters 3", &step), CCT_OK);
+  assert_int_equal(cct_fixture_build("workload collective np 4 iters 20 agg-iters 3", &step), CCT_OK);
   assert_true(step.repetitions == 20 && step.operations == 3 && step.checks == 1);
   assert_false(step.job->roles[0].program->buffers[0].is_rotated);
   cct_step_free(&step);
-  assert_int_equal(build("workload collective np 4 iters 20 agg-iters 3 cudagraph 5 check 0 buffer-bytes 8M", &step),
-                   CCT_OK);
+  assert_int_equal(
+      cct_fixture_build("workload collective np 4 iters 20 agg-iters 3 cudagraph 5 check 0 buffer-bytes 8M", &step),
+      CCT_OK);
   assert_true(step.repetitions == 5 && step.operations == 60 && step.checks == 0);
   assert_true(step.job->roles[0].program->buffers[0].is_rotated && step.job->roles[0].program->ops[0].graph.is_fresh);
   cct_step_free(&step);
@@ -551,9 +449,6 @@ int main(void) {
       cmocka_unit_test(graphs_decide_the_submissions),
       cmocka_unit_test(tensor_parallel_decode_reduces_twice_a_layer),
       cmocka_unit_test(a_prefill_step_is_its_formulas),
-      cmocka_unit_test(a_training_step_is_its_formulas),
-      cmocka_unit_test(gradients_are_reduced_beside_the_backward_pass),
-      cmocka_unit_test(sequence_parallelism_gathers_and_scatters),
       cmocka_unit_test(experts_dispatch_and_combine),
       cmocka_unit_test(expert_flops_follow_the_chosen),
       cmocka_unit_test(latent_attention_decodes_absorbed),

@@ -7,6 +7,7 @@
 
 #include "json/json.h"
 #include "workloads/shape/cell.h"
+#include "workloads/shape/flops.h"
 #include "workloads/steps/bare.h"
 #include "workloads/steps/moe.h"
 #include "workloads/steps/template.h"
@@ -68,30 +69,33 @@ static enum cct_status bind_ranks(const struct cct_emit *e, struct cct_moe_draw 
   return CCT_OK;
 }
 
-enum cct_status cct_step_build_model(const struct cct_model *model, const struct cct_layout *layout,
-                                     const struct cct_options *cell, struct cct_step *step_out) {
-  const struct cct_template *template = NULL;
-  struct cct_step step = {.is_stand_in = model->is_stand_in,
-                          .is_scaled = model->is_scaled || cell->v[CCT_OPT_SCALE].i > 1};
+struct request { /* what a job is built from */
+  const struct cct_model *model;
+  const struct cct_layout *layout;
+  const struct cct_options *cell;
+  const struct cct_template *template;
+};
+
+/* One job, and where `step` is given what belongs to it. */
+static enum cct_status build_job(const struct request *request, int is_checkpoint, struct cct_step *step,
+                                 struct cct_job **job_out) {
+  const struct cct_options *cell = request->cell;
   struct cct_emit emit = {0};
   struct cct_moe moe;
   struct cct_moe_draw draw = {0};
-  enum cct_status status = find_template(cell, &template);
-  if (!status)
-    status = cct_layout_check(layout, model);
-  if (status)
-    return status;
-  struct cct_pass pass = template->pass(cell);
-  status = cct_moe_plan(model, layout, cell, pass.tokens, &moe, &draw);
+  struct cct_pass pass = request->template->pass(cell);
+  enum cct_status status = cct_moe_plan(request->model, request->layout, cell, pass.tokens, &moe, &draw);
   if (!status && moe.is_host_routed && !strcmp(cct_cell_text(cell, CCT_OPT_GRAPH), "full"))
     status = cct_fail(CCT_USAGE, "--routing host reads counts back in the middle of a step, which no full graph can: "
                                  "--routing padded, or --graph none or piecewise");
   if (!status)
-    status = cct_emit_open(&emit, model, layout, cell, &moe, &pass, template->name);
-  if (!status)
-    status = template->emit(&emit);
-  if (!status && draw.rows)
-    status = bind_ranks(&emit, &draw, &step);
+    status = cct_emit_open(&emit, request->model, request->layout, cell, &moe, &pass, request->template->name);
+  if (!status) {
+    emit.is_checkpoint = is_checkpoint;
+    status = request->template->emit(&emit);
+  }
+  if (!status && step && draw.rows)
+    status = bind_ranks(&emit, &draw, step);
   if (!status)
     status = cct_job_add_role(emit.job, emit.program, 0, emit.job->ranks);
   if (!status)
@@ -99,18 +103,46 @@ enum cct_status cct_step_build_model(const struct cct_model *model, const struct
   if (!status)
     status = cct_job_check(emit.job);
   if (!status) {
-    step.job = emit.job;
+    *job_out = emit.job;
     emit.job = NULL;
-    step.tokens = template->tokens(cell) * layout->dp;
-    snprintf(step.model, sizeof step.model, "%s", model->name);
-    cct_layout_text(layout, step.layout);
-    *step_out = step;
-  } else {
-    cct_step_free(&step);
+  }
+  if (!status && step) {
+    step->routed = moe.routed;
+    step->dropped = moe.dropped;
   }
   cct_moe_draw_free(&draw);
   cct_emit_close(&emit);
   return status;
+}
+
+enum cct_status cct_step_build_model(const struct cct_model *model, const struct cct_layout *layout,
+                                     const struct cct_options *cell, struct cct_step *step_out) {
+  struct request request = {model, layout, cell, NULL};
+  struct cct_step step = {.is_stand_in = model->is_stand_in,
+                          .is_scaled = model->is_scaled || cell->v[CCT_OPT_SCALE].i > 1};
+  int is_training = cct_cell_workload(cell) == CCT_WORKLOAD_TRAIN;
+  enum cct_status status = find_template(cell, &request.template);
+  if (!status)
+    status = cct_layout_check(layout, model);
+  if (!status && !is_training && cell->v[CCT_OPT_CHECKPOINT_EVERY].has_value)
+    status = cct_fail(CCT_USAGE, "--checkpoint-every: only training has checkpoints");
+  if (!status)
+    status = build_job(&request, 0, &step, &step.job);
+  if (!status && cell->v[CCT_OPT_CHECKPOINT_EVERY].has_value) {
+    step.checkpoint_every = cell->v[CCT_OPT_CHECKPOINT_EVERY].i;
+    status = build_job(&request, 1, NULL, &step.checkpoint);
+  }
+  if (status) {
+    cct_step_free(&step);
+    return status;
+  }
+  step.tokens = request.template->tokens(cell) * layout->dp;
+  if (is_training)
+    step.model_flops = (double)step.tokens * cct_model_train_flops(model, cell->v[CCT_OPT_SEQ_LEN].i);
+  snprintf(step.model, sizeof step.model, "%s", model->name);
+  cct_layout_text(layout, step.layout);
+  *step_out = step;
+  return CCT_OK;
 }
 
 static enum cct_status build_model(const struct cct_options *cell, struct cct_step *step) {
@@ -186,6 +218,7 @@ void cct_step_free(struct cct_step *step) {
   if (!step)
     return;
   cct_job_free(step->job);
+  cct_job_free(step->checkpoint);
   free(step->bindings);
   if (step->store) {
     cct_moe_draw_free(&step->store->draw);

@@ -14,11 +14,16 @@ struct cct_step {
   struct cct_job *job;          /* owned */
   struct cct_binding *bindings; /* owned; one a rank of the job, or NULL: every rank binds its program's defaults */
   struct cct_experiment_call experiment; /* to be performed instead of the job; .experiment NULL: none */
-  int64_t repetitions;                   /* of a sample; 0: one, or so many that they last long enough to be timed */
-  int64_t operations;                    /* in one repetition, by which a sample's time is divided too; 0 is 1 */
-  int64_t checks;                        /* of the values, before the samples */
+  struct cct_job *checkpoint;   /* owned; the same step with a checkpoint in it, or NULL; it takes the same bindings */
+  int64_t checkpoint_every;     /* steps, of which one has it; 0: none has */
+  int64_t repetitions;          /* of a sample; 0: one, or so many that they last long enough to be timed */
+  int64_t operations;           /* in one repetition, by which a sample's time is divided too; 0 is 1 */
+  int64_t checks;               /* of the values, before the samples */
   int64_t tokens;               /* that one step of all ranks together generates (decode), reads (prefill) or trains on;
                                    0 for a `program` cell */
+  double model_flops;           /* of one training step of all ranks, as flops.h counts them; 0: no training */
+  int64_t routed, dropped;      /* copies of tokens for experts in one MoE layer and EP group; those above capacity;
+                                   counted where routing is drawn (--skew, --capacity-factor), else 0 */
   int is_scaled;                /* label: only some layers (--layers), or sizes divided (--scale) */
   int is_stand_in;              /* label: a generic model file stands in for an architecture */
   char model[64];               /* the model's name; "" for a `program` cell */
