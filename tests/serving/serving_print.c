@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * serving_print FIRST COUNT: random workloads and what every engine makes of them, one JSON object a line, for
+ * serving_law.py. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "serving_cases.h"
+
+static void print_case(const struct serving_case *c, const struct cct_requests *requests) {
+  static const char *const arrivals[] = {"closed", "zero", "steps", "seconds"};
+  const struct cct_limits *l = &c->engine.limits;
+  printf(
+      "\"arrivals\":\"%s\",\"concurrency\":%lld,\"replicas\":%lld,\"together\":%lld,\"tokens\":%lld,\"sequences\":%lld,"
+      "\"blocks\":%lld,\"chunked\":%d,\"offload\":%d,\"lag\":%d,\"drafts\":%lld,\"acceptance\":%.17g,\"requests\":[",
+      arrivals[requests->arrivals], (long long)requests->concurrency, (long long)c->engine.replicas,
+      (long long)c->engine.together, (long long)l->tokens, (long long)l->sequences, (long long)l->blocks, l->is_chunked,
+      l->is_offload, l->lag, (long long)l->drafts, l->acceptance);
+  for (int64_t i = 0; i < requests->n; i++)
+    printf("%s[%lld,%lld,%lld]", i ? "," : "", (long long)requests->items[i].arrival,
+           (long long)requests->items[i].input, (long long)requests->items[i].output);
+  printf("],\"engines\":[");
+}
+
+static void print_batch(const struct cct_batch *batch) {
+  printf("{\"blocks\":%lld,\"preempted\":%lld,\"out\":%lld,\"in\":%lld,\"members\":[", (long long)batch->blocks,
+         (long long)batch->preempted, (long long)batch->out_blocks, (long long)batch->in_blocks);
+  for (int64_t m = 0; m < batch->n; m++)
+    printf("%s[%lld,%lld,%lld,%lld]", m ? "," : "", (long long)batch->members[m].request,
+           (long long)batch->members[m].computed, (long long)batch->members[m].given,
+           (long long)batch->members[m].emitted);
+  printf("]}");
+}
+
+static enum cct_status print_engine(uint64_t seed, const struct cct_engine_plan *plan,
+                                    const struct cct_requests *requests) {
+  struct cct_engine *engine;
+  struct cct_engine_step step;
+  int64_t now = 0, n = 0;
+  enum cct_status status = cct_engine_new(plan, requests, &engine);
+  if (status)
+    return status;
+  printf("[");
+  for (; !(status = cct_engine_next(engine, now, &step)) && !step.is_over; n++) {
+    printf("%s{\"now\":%lld,\"start\":%lld,\"at\":%lld,\"batches\":[", n ? "," : "", (long long)now,
+           (long long)step.start_ns, (long long)step.at);
+    for (int64_t i = 0; i < plan->together; i++) {
+      printf("%s", i ? "," : "");
+      print_batch(&step.batches[i]);
+    }
+    printf("]}");
+    now = (step.start_ns > now ? step.start_ns : now) + serving_case_step_ns(seed, n);
+  }
+  printf("]");
+  cct_engine_free(engine);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  uint64_t first = argc > 2 ? strtoull(argv[1], NULL, 10) : 0, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+  enum cct_status status = CCT_OK;
+  for (uint64_t seed = first; !status && seed < first + count; seed++) {
+    struct serving_case c;
+    struct cct_requests requests;
+    serving_case_make(seed, &c);
+    status = cct_requests_make(&c.plan, &requests);
+    if (status)
+      break;
+    printf("{\"seed\":%llu,", (unsigned long long)seed);
+    print_case(&c, &requests);
+    for (int64_t at = 0; !status && at < c.engine.replicas; at += c.engine.together) {
+      struct cct_engine_plan plan = c.engine;
+      plan.first = at;
+      printf("%s", at ? "," : "");
+      status = print_engine(seed, &plan, &requests);
+    }
+    printf("]}\n");
+    cct_requests_free(&requests);
+  }
+  return cct_status_exit(status);
+}

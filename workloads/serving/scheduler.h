@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The scheduler of one replica, as vLLM V1's (vllm/v1/core/sched/scheduler.py): which requests work on how many tokens
+ * in a step. It knows no clock: the same requests entered in front of the same steps give the same batches.
+ *
+ * A request has `input` prompt tokens, has generated g of `output`, and has computed c of its n = input + g tokens (the
+ * cache holds these). It decodes when g > 0 and n - c = 1. The cache is of `blocks` blocks of 16 tokens.
+ *
+ * One step:
+ * 1. Blocks of requests that ended in step s - 1 - lag come back (lag 1: the host learns tokens one step late).
+ * 2. Running requests, in the order of their admission, while there is budget (`tokens`): one wants n - c tokens, and k
+ *    drafts when it decodes, k = min(K, output - g - 1); it gets what the budget leaves of that. Where its cache would
+ *    grow over the free blocks, the request that was admitted last is pre-empted, until it fits or is itself
+ * pre-empted, which ends this part.
+ * 3. Unless something was pre-empted in this step, waiting requests are admitted in their order, while there is budget
+ *    and fewer than `sequences` run: one wants n - c (and drafts) and gets what the budget leaves. The first that does
+ * not fit into the free blocks, or, without chunked prefill, wants more than the budget, ends the step.
+ * 4. A request whose tokens are now all computed emits 1 + a tokens: a drafts are accepted before the first that is
+ * not. The draft of output position p is accepted when the draw of (seed, request, p) is below `acceptance`. With g =
+ *    output it has ended and runs no more.
+ *
+ * Pre-emption: the request goes to the front of the waiting ones. Recompute: c = 0 and its blocks are free at once.
+ * Offload: its blocks are copied to the host and free at once; c stays, and its blocks are copied back when it is
+ * admitted again. The host holds any number. */
+#ifndef CCT_WORKLOADS_SERVING_SCHEDULER_H
+#define CCT_WORKLOADS_SERVING_SCHEDULER_H
+
+#include "workloads/serving/requests.h"
+
+#define CCT_BLOCK_TOKENS 16
+
+struct cct_limits {
+  int64_t tokens, sequences; /* of a step; running at once */
+  int64_t blocks;            /* of the cache */
+  int is_chunked, is_offload;
+  int lag; /* 0 or 1 */
+  int64_t drafts;
+  double acceptance;
+  uint64_t seed;
+};
+
+struct cct_member { /* a request's part in a step */
+  int64_t request;  /* its number among all */
+  int64_t computed; /* before the step */
+  int64_t given;    /* tokens it works on, drafts counted */
+  int64_t emitted;
+  int is_decode;
+};
+
+struct cct_batch {
+  const struct cct_member *members; /* in the order of scheduling; until the next step */
+  int64_t n;
+  int64_t tokens, prefill_tokens; /* given in all, and to members that do not decode */
+  int64_t prefills;               /* members that do not decode */
+  int64_t emitted, ended;         /* tokens, requests */
+  int64_t blocks;                 /* of the cache that are in use in this step, those still to come back counted */
+  int64_t preempted, out_blocks, in_blocks;
+};
+
+struct cct_scheduler;
+
+/* For the requests first, first + stride, ... of `requests`, borrowed, which enter in this order. CCT_USAGE names one
+ * that can never be served: input + output beyond the cache, or, without chunked prefill, beyond a step's tokens. */
+enum cct_status cct_scheduler_new(const struct cct_limits *limits, const struct cct_requests *requests, int64_t first,
+                                  int64_t stride, struct cct_scheduler **scheduler_out) CCT_CHECKED;
+void cct_scheduler_free(struct cct_scheduler *scheduler);              /* NULL-safe */
+int64_t cct_scheduler_requests(const struct cct_scheduler *scheduler); /* that are its own */
+/* Lets requests enter until `n` of its own have. */
+void cct_scheduler_enter(struct cct_scheduler *scheduler, int64_t n);
+int64_t cct_scheduler_entered(const struct cct_scheduler *scheduler);
+int64_t cct_scheduler_ended(const struct cct_scheduler *scheduler);
+/* One step. A batch of no members: nothing can be done now. */
+void cct_scheduler_step(struct cct_scheduler *scheduler, struct cct_batch *batch_out);
+/* 1: tokens of the step before become known by another one. */
+int cct_scheduler_lags(const struct cct_scheduler *scheduler);
+
+#endif
