@@ -83,7 +83,7 @@ void figures_emulation(struct gpu *gpu);
 void figures_collectives(struct gpu *gpu);
 void figures_links(struct gpu *gpu);
 void figures_forecast(struct gpu *gpu);
-/* Ends the process when it is through: a communicator that lost a member serves nobody any more. */
+/* Two ranks of their own; `gpu` has no backend. */
 void fault_late(struct gpu *gpu);
 void fault_lost(struct gpu *gpu);
 

@@ -63,6 +63,8 @@ for part in "$@"; do
   shared) CUDA_VISIBLE_DEVICES=0 part shared 150 0 $(ranks 8) tests/gpu_check --shared-gpu values ;;
   memcheck)
     if command -v compute-sanitizer >/dev/null; then
+      # What NCCL asks of kernels that this GPU has no image of is answered by an error, and no fault of ours; our own
+      # calls check each answer.
       CUDA_VISIBLE_DEVICES=0 part memcheck 90 0 compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 tests/gpu_check small
     fi ;;
   faults)
@@ -72,22 +74,12 @@ for part in "$@"; do
     CUDA_VISIBLE_DEVICES=0 part one-for-two 40 "1 2 3" $(ranks 2) tests/gpu_check law
     one_line one-for-two
     if [ "$gpus" -ge 2 ]; then
-      part late 40 "0 1 137" $(ranks 2) --enable-recovery tests/gpu_check late
-      grep '^PASS' "$out/late.log" || bad=1
-      part lost 40 "0 1 137" $(ranks 2) --enable-recovery tests/gpu_check lost
-      grep '^PASS' "$out/lost.log" || bad=1
+      part late 60 0 tests/gpu_check late
+      part lost 60 0 tests/gpu_check lost
+      part lost-ranks 150 0 /usr/bin/python3 tests/lost_ranks.py bin/cctax "$out/lost"
     fi
-    CUDA_VISIBLE_DEVICES=0 part lost-net 40 "0 1 137" $(ranks 2) --enable-recovery tests/gpu_check --shared-gpu lost
-    grep '^PASS' "$out/lost-net.log" || bad=1
-    (
-      while ! victim=$(pgrep -n -f "cctax-rank $out/killed"); do sleep 0.2; done
-      sleep 6
-      kill -9 "$victim"
-    ) &
-    watcher=$!
-    part killed 60 3 bin/cctax run suites/one.json -o "$out/killed" --backend cuda --deadline 30 --rounds 1 --samples 100 -q
-    kill "$watcher" 2>/dev/null
-    one_line killed ;;
+    CUDA_VISIBLE_DEVICES=0 part lost-net 60 0 tests/gpu_check --shared-gpu lost
+    grep -h '^PASS' "$out"/late.log "$out"/lost*.log ;;
   runs)
     CUDA_VISIBLE_DEVICES=0 suite one 150
     [ "$gpus" -lt 2 ] || suite two 150
