@@ -4,37 +4,54 @@ times start at 0 and every rule is applied, over and over, until none changes an
 nothing of how sim works. Durations (submission, run, is_blocking of each entry) are given."""
 
 GPU = {"gemm", "attention", "elementwise", "collective", "send", "recv", "copy", "launch", "stamp"}
-BRACKETS = {"graph", "phase", "group"}
+BRACKETS = {"graph", "phase", "group", "case"}
+TIMELESS = ("phase", "case", "end")
 
 
 class Rank:
     """One rank's program with the brackets resolved, and its clocks of one repetition."""
 
-    def __init__(self, job, rank, role, durations):
-        self.job, self.rank, self.durations = job, rank, durations
+    def __init__(self, job, rank, role):
+        self.job, self.rank = job, rank
         self.program = role["program"]
         self.ops = [{k: v for k, v in op.items() if (k, v) not in (("lane", -1), ("host", -1))} for op in self.program["ops"]]
         self.lanes = self.program["lanes"]
         n = len(self.ops)
-        self.graph, self.group, self.end_of = [None] * n, [None] * n, {}
+        self.graph, self.group, self.case, self.end_of = [None] * n, [None] * n, [None] * n, {}
         stack = []
         for i, op in enumerate(self.ops):
             if op["op"] == "end":
                 self.end_of[stack.pop()] = i
             self.graph[i] = next((b for b in stack if self.ops[b]["op"] == "graph"), None)
             self.group[i] = next((b for b in stack if self.ops[b]["op"] == "group"), None)
+            within = next((self.ops[b] for b in stack if self.ops[b]["op"] == "case"), None)
+            self.case[i] = (within["slot"], within["value"]) if within else None
             if op["op"] in BRACKETS:
                 stack.append(i)
         self.carry = {lane: 0 for lane in range(len(self.lanes))}  # H and G at the end of the repetition before
         self.last_end = None                                       # ends of the repetition before
         self.start, self.end, self.host_after, self.ready = [0] * n, [0] * n, [0] * n, [0] * n
+        self.hosts = [lane for lane, of in enumerate(self.lanes) if of["kind"] == "host"]
+        self.through = []  # when all host lanes were through with each step
+
+    def bind(self, turn):
+        """Law 9: what these slots perform. In a sequence its host lanes begin when the step is asked for."""
+        self.durations = turn["durations"]
+        self.is_there = [case is None or turn["slots"][case[0]] == case[1] for case in self.case]
+        self.now = None
+        if "not_before_ns" in turn:
+            asked = max(self.carry[self.hosts[0]], self.through[-4] if len(self.through) >= 4 else 0)
+            for lane in self.hosts:
+                self.carry[lane] = max(self.carry[lane], asked)
+            self.carry[self.hosts[0]] = max(self.carry[self.hosts[0]], turn["not_before_ns"])
+            self.now = asked
         self.link()
 
     def link(self):
         """Who precedes whom: on the host lane, on the GPU lane (in the same graph), and for SYNC on the lane it names."""
         self.before_on_host, self.before_on_lane, host, lane = {}, {}, {}, {}
         for i, op in enumerate(self.ops):
-            if op["op"] in ("phase", "end") or self.group[i] is not None:
+            if op["op"] in TIMELESS or self.group[i] is not None or not self.is_there[i]:
                 continue
             if "host" in op:
                 self.before_on_host[i] = host.get(op["host"])
@@ -72,8 +89,8 @@ class Rank:
         op, kind = self.ops[i], self.ops[i]["op"]
         submit, run, is_blocking = self.durations[i]
         old = (self.start[i], self.end[i], self.host_after[i], self.ready[i])
-        if kind in ("phase", "end"):
-            return False
+        if kind in TIMELESS or not self.is_there[i]:
+            return False  # whoever waits for it waits for time 0
         if self.group[i] is not None:  # rule 5
             opened = self.group[i]
             follows = kind == "collective" and i > opened + 1
@@ -95,7 +112,7 @@ class Rank:
                 self.start[i] = ready
                 if kind in ("group", "graph"):
                     inside = range(i + 1, self.end_of[i])
-                    self.end[i] = max([ready] + [self.end[k] for k in inside if self.ops[k]["op"] not in ("phase", "end")])
+                    self.end[i] = max([ready] + [self.end[k] for k in inside if self.ops[k]["op"] not in TIMELESS])
                 else:
                     self.end[i] = ready + run
             if "host" in op:
@@ -109,8 +126,9 @@ class Rank:
             self.carry[lane] = self.end[i]
         self.last_end = list(self.end)
         n = len(self.ops)
-        self.spans = [(-1, -1) if op["op"] in ("phase", "end") else (self.start[i], self.end[i])
+        self.spans = [(-1, -1) if op["op"] in TIMELESS or not self.is_there[i] else (self.start[i], self.end[i])
                       for i, op in enumerate(self.ops)]
+        self.through.append(max(self.carry[lane] for lane in self.hosts))
         self.start, self.end, self.host_after, self.ready = [0] * n, [0] * n, [0] * n, [0] * n
 
 
@@ -121,34 +139,44 @@ def members(group, rank):
 
 
 def partners(job, ranks):
-    """Rule 4: lists of (rank, entry) that start together and end together."""
+    """Rules 4 and 9: lists of (rank, entry) that start together and end together, the n-th of each case with the n-th."""
     meetings = []
+
+    def meet(*lists):  # of (rank, entry)
+        cases = {ranks[r].case[i] for entries in lists for r, i in entries}
+        for case in cases:
+            of_case = [[(r, i) for r, i in entries if ranks[r].case[i] == case] for entries in lists]
+            meetings.extend(list(pair) for pair in zip(*of_case))
     for g, group in enumerate(job["groups"]):
         for first in {members(group, rank)[0] for rank in range(job["ranks"])}:
             instance = members(group, first)
-            collectives = [[i for i, op in enumerate(ranks[r].ops) if op["op"] == "collective" and op["group"] == g]
-                           for r in instance]
-            meetings += [list(zip(instance, entries)) for entries in zip(*collectives)]
+            meet(*[[(r, i) for i, op in enumerate(ranks[r].ops) if op["op"] == "collective" and op["group"] == g]
+                   for r in instance])
 
             def messages(kind, at, to):
                 return [(instance[at], i) for i, op in enumerate(ranks[instance[at]].ops)
                         if op["op"] == kind and op["group"] == g and (at + op["peer_offset"]) % len(instance) == to]
             for a in range(len(instance)):
                 for b in range(len(instance)):
-                    meetings += [list(pair) for pair in zip(messages("send", a, b), messages("recv", b, a))]
+                    meet(messages("send", a, b), messages("recv", b, a))
     return meetings
 
 
-def solve(job, durations, repetitions, closing_sync):
-    """Per rank: (burst ns, spans of the last repetition). `durations[rank]` as bound."""
+def solve(job, turns, closing_sync):
+    """turns[k][rank]: the slots and durations of repetition k as bound, with `not_before_ns` where it is a step of a sequence.
+    Per rank: (burst ns, of each repetition (spans, host lanes' ends, when it was asked for))."""
     roles = {}
     for role in job["roles"]:
         for rank in range(role["first"], role["first"] + role["count"]):
             roles[rank] = role
-    ranks = [Rank(job, r, roles[r], durations[r]) for r in range(job["ranks"])]
-    meetings = partners(job, ranks)
+    ranks = [Rank(job, r, roles[r]) for r in range(job["ranks"])]
+    all_meetings = partners(job, ranks)
     longest = max(len(r.ops) for r in ranks)
-    for _ in range(repetitions):
+    told = [[] for _ in ranks]
+    for turn in turns:
+        for r, of_rank in zip(ranks, turn):
+            r.bind(of_rank)
+        meetings = [m for m in all_meetings if all(ranks[r].is_there[i] for r, i in m)]
         decided = [{} for _ in ranks]
         moving, sweeps = set(range(len(ranks))), 0  # ranks that something may still change for
         while moving:
@@ -159,7 +187,7 @@ def solve(job, durations, repetitions, closing_sync):
                         changed.add(r)
             for meeting in meetings:
                 start = max(ranks[r].ready[i] for r, i in meeting)
-                end = start + max(durations[r][i][1] for r, i in meeting)
+                end = start + max(ranks[r].durations[i][1] for r, i in meeting)
                 for r, i in meeting:
                     if decided[r].get(i) != (start, end):
                         decided[r][i] = (start, end)
@@ -167,6 +195,7 @@ def solve(job, durations, repetitions, closing_sync):
             moving, sweeps = changed, sweeps + 1
             if sweeps > 20000:
                 raise RuntimeError("the times grow for ever: a deadlock")
-        for r in ranks:
+        for r, answers in zip(ranks, told):
             r.finish()
-    return [(max(r.carry.values()) + closing_sync, r.spans) for r in ranks]
+            answers.append((r.spans, [r.carry[lane] for lane in r.hosts], r.now))
+    return [(max(r.carry.values()) + closing_sync, answers) for r, answers in zip(ranks, told)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random legal jobs: up to 8 ranks, 3 GPU and 2 host lanes, 200 entries. All ranks follow one order of shared events
-(collectives, message rounds, graphs), which keeps them free of deadlock; lanes, waits and the work between differ by role."""
+(collectives, message rounds, graphs, cases), which keeps them free of deadlock; lanes, waits and the work between differ by
+role. Slot 0 is a load, slot 1 the form that cases go by."""
 import random
 
 TYPES = ["bf16", "fp8", "fp32", "nvfp4"]
@@ -18,7 +19,8 @@ class Program:
         self.ops = []
         self.graph = None      # entry of the open GRAPH
         self.awaitable = {None: []}  # by graph: entries that a wait may name
-        self.stretchable = []
+        self.case = None
+        self.stretchable = []  # (entry, the case it stands in)
 
     def add(self, op, is_awaitable=True):
         self.ops.append(op)
@@ -66,9 +68,10 @@ class Program:
             i = self.add(op)
         elif kind == "delay":
             op = {"op": "delay", **self.places(), "ns": rng.randint(0, 30000)}
-            if self.stretchable and rng.random() < 0.5:
+            stretchable = [i for i, case in self.stretchable if case in (None, self.case)]
+            if stretchable and rng.random() < 0.5:
                 op |= {"ns": rng.randint(-3000, 3000), "stretch": rng.choice([0.25, 1.5, -0.125]),
-                       "of": rng.choice(self.stretchable)}
+                       "of": rng.choice(stretchable)}
             self.add(op)
             return
         elif kind == "hostwork":
@@ -85,7 +88,17 @@ class Program:
             self.work() if len(self.ops) < 150 else None
             self.add({"op": "end"}, is_awaitable=False)
             return
-        self.stretchable.append(i)
+        self.stretch(i)
+
+    def stretch(self, i):
+        self.stretchable.append((i, self.case))
+
+    def open_case(self, value):
+        self.case = self.add({"op": "case", "slot": 1, "value": value}, is_awaitable=False)
+
+    def close_case(self):
+        self.case = None
+        self.add({"op": "end"}, is_awaitable=False)
 
     def open_graph(self):
         at = self.add({"op": "graph", **self.places(), "key": len(self.ops)})
@@ -103,7 +116,7 @@ class Program:
         for op in inside:
             self.add({**op, **fixed}, is_awaitable=False)
         self.add({"op": "end"}, is_awaitable=False)
-        self.stretchable.append(at)
+        self.stretch(at)
 
     def finish(self):
         """Joins every lane and lets some entries wait for the repetition before."""
@@ -113,8 +126,7 @@ class Program:
         for i in outside:
             if self.rng.random() < 0.08:
                 self.ops[i].setdefault("waits", []).append(f"prev:{self.rng.choice(outside)}")
-        return {"name": self.name, "lanes": self.lanes, "slots": [{"name": "load", "value": 4}], "buffers": [],
-                "ops": self.ops}
+        return {"name": self.name, "lanes": self.lanes, "buffers": [], "ops": self.ops}
 
 
 def collective(rng, n_groups):
@@ -169,12 +181,25 @@ def job(seed):
     programs = [Program(rng, f"role{i}") for i in range(n_roles)]
     limit = rng.choice([10, 30, 60, 120, 185])
     has_pairs = any(g["size"] > 1 for g in groups)
-    in_graph = 0
+    in_graph = in_case = 0
+    cases = rng.choice([[], [0, 1], [1, 2]])
+    form = rng.choice([0, 1, 2])
     while max(len(p.ops) for p in programs) < limit:
         for p in programs:
             for _ in range(rng.randint(0, 4)):
                 p.work()
         event = rng.random()
+        if in_case:
+            in_case -= 1
+            if not in_case:
+                for p in programs:
+                    p.close_graph() if in_graph else None
+                    p.close_case()
+                in_graph = 0
+        elif cases and not in_graph and rng.random() < 0.3:
+            in_case, value = rng.randint(1, 6), rng.choice(cases)
+            for p in programs:
+                p.open_case(value)
         if in_graph:
             in_graph -= 1
             if not in_graph:
@@ -187,7 +212,7 @@ def job(seed):
         if event < 0.45:
             op = collective(rng, len(groups))
             for p in programs:
-                p.stretchable.append(p.add({**uneven(rng, op), **p.places()}))
+                p.stretch(p.add({**uneven(rng, op), **p.places()}))
         elif event < 0.55:
             ops = [collective(rng, len(groups)) for _ in range(rng.randint(1, 3))]
             for p in programs:
@@ -204,6 +229,9 @@ def job(seed):
     for i, p in enumerate(programs):
         if in_graph:
             p.close_graph()
+        if in_case:
+            p.close_case()
         last = firsts[i + 1] if i + 1 < n_roles else ranks
         roles.append({"first": firsts[i], "count": last - firsts[i], "program": p.finish()})
+        roles[-1]["program"]["slots"] = [{"name": "load", "value": 4}, {"name": "form", "value": form}]
     return {"schema": 1, "ranks": ranks, "groups": groups, "roles": roles}

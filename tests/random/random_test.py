@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """random_test.py SIM_TIMES [COUNT [FIRST_SEED [MPIEXEC]]]: sim's start and end of every entry of random jobs against law.py,
-with 1, 2 and 8 processes: threads, or, with MPIEXEC, processes of MPI. Exact equality. Every fourth lot is emulated, in both
+with 1, 2 and 8 processes: threads, or, with MPIEXEC, processes of MPI. Exact equality. Half of the lots are performed once more
+as a sequence whose steps have bindings of their own. Every fourth lot is emulated, in both
 forms: what emulate() makes of a legal job is legal, runs as the law says, and never ends earlier than the clear job."""
 import concurrent.futures
 import json
@@ -14,31 +15,37 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import law
 import programs
 
-REPETITIONS, PROCESSES, LOT = 3, "1,2,8", 50
+REPETITIONS, STEPS, PROCESSES, LOT = 3, 7, "1,2,8", 50
 
 
 def compare(name, job, answers):
+    """A burst answers with one turn, its last repetition; a sequence with the turn of every step."""
     entries = 0
-    durations = [[tuple(d) for d in rank["durations"]] for rank in answers[0]]
-    expected = law.solve(job, durations, REPETITIONS, answers[0][0]["closing_sync_ns"])
+    turns = [[rank["turns"][k] for rank in answers[0]] for k in range(len(answers[0][0]["turns"]))]
+    is_sequence = "not_before_ns" in turns[0][0]
+    expected = law.solve(job, turns if is_sequence else turns * REPETITIONS, answers[0][0]["closing_sync_ns"])
     for processes, answer in zip(PROCESSES.split(","), answers):
-        for rank, (got, (burst_ns, spans)) in enumerate(zip(answer, expected)):
-            for i, (span, want) in enumerate(zip(got["spans"], spans)):
-                if tuple(span) != want:
-                    sys.exit(f"{name}, {processes} processes, rank {rank}, entry {i} ({job['roles'][0]['program']['ops'][i]['op']}): "
-                             f"sim {span}, law {want}")
+        for rank, (got, (burst_ns, steps)) in enumerate(zip(answer, expected)):
+            where = f"{name}, {processes} processes, rank {rank}"
+            for k, (turn, (spans, lane_ends, asked)) in enumerate(zip(got["turns"], steps if is_sequence else steps[-1:])):
+                for i, (span, want) in enumerate(zip(turn["spans"], spans)):
+                    if tuple(span) != want:
+                        sys.exit(f"{where}, turn {k}, entry {i}: sim {span}, law {want}")
+                if is_sequence and (turn["lane_end_ns"] != lane_ends or turn["now_ns"] != asked):
+                    sys.exit(f"{where}, turn {k}: sim asked at {turn['now_ns']}, lanes through at {turn['lane_end_ns']}; "
+                             f"law {asked}, {lane_ends}")
+                entries += len(spans)
             if got["burst_ns"] != burst_ns:
-                sys.exit(f"{name}, {processes} processes, rank {rank}: burst: sim {got['burst_ns']}, law {burst_ns}")
-            entries += len(spans)
+                sys.exit(f"{where}: burst: sim {got['burst_ns']}, law {burst_ns}")
     return entries
 
 
-def ask(tool, mpiexec, binding, files):
+def ask(tool, mpiexec, binding, files, repetitions=REPETITIONS):
     """One line of answers a file and number of processes, files outermost."""
     last = [binding, *files]
     if not mpiexec:
-        return run([tool, "b200x8-tdx", str(REPETITIONS), PROCESSES, *last])
-    by_processes = [run([mpiexec, "-np", n, tool, "b200x8-tdx", str(REPETITIONS), "mpi", *last])
+        return run([tool, "b200x8-tdx", str(repetitions), PROCESSES, *last])
+    by_processes = [run([mpiexec, "-np", n, tool, "b200x8-tdx", str(repetitions), "mpi", *last])
                     for n in PROCESSES.split(",")]
     return [lines[k] for k in range(len(files)) for lines in by_processes]
 
@@ -60,6 +67,8 @@ def check(tool, mpiexec, at, end):
             pathlib.Path(files[-1]).write_text(json.dumps(job))
         lot = at // LOT
         entries, clear = judge(jobs, ask(tool, mpiexec, "uneven" if lot % 2 else "even", files))
+        if lot % 4 in (0, 3):
+            entries += judge(jobs, ask(tool, mpiexec, "sequence", files, STEPS))[0]
         if lot % 4 == 2 and not mpiexec:
             for form in ("host", "stream"):
                 entries += judge_emulated(form, jobs, clear, run([tool, "b200x8-tdx", str(REPETITIONS), "1", form, *files]))

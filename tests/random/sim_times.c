@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sim_times PROFILE REPETITIONS PROCS[,PROCS..] even|uneven|host|stream JOB.json..: what sim makes of each job, one
- * line of JSON for each number of processes: every rank's bound durations [submit, run, is_blocking] and, of the last
- * repetition, spans [start, end]. A job that is refused gives null. */
+ * sim_times PROFILE REPETITIONS PROCS[,PROCS..] even|uneven|host|stream|sequence JOB.json..: what sim makes of each
+ * job, one line of JSON for each number of processes: of every rank a turn with its bound slots and durations [submit,
+ * run, is_blocking] and, of the last repetition, spans [start, end]; of a sequence, REPETITIONS steps long, a turn a
+ * step. A job that is refused gives null. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,47 +17,110 @@
 struct question {
   const struct cct_profile *profile;
   const struct cct_job *job;
-  int repetitions, is_uneven, is_emulated;
+  int repetitions, is_uneven, is_emulated, is_sequence;
   struct cct_text *answers; /* by rank */
-  int64_t closing_sync_ns;
 };
 
-static void answer_rank(struct question *q, struct cct_executor *x, int owned, int rank, int64_t burst_ns,
-                        struct cct_span *spans) {
-  struct cct_text *out = &q->answers[rank];
-  int n = cct_job_role(q->job, rank)->program->n_ops;
-  int64_t sync_ns;
-  const struct cct_duration *d = cct_sim_durations(x, owned, &sync_ns);
-  cct_text_add(out, "{\"rank\":%d,\"burst_ns\":%lld,\"closing_sync_ns\":%lld,\"durations\":[", rank,
-               (long long)burst_ns, (long long)sync_ns);
-  for (int id = 0; id < n; id++)
+/* The slots of every owned rank in each of four turns in a row: a sequence keeps that many. */
+struct turns {
+  struct question *q;
+  struct cct_executor *x;
+  struct cct_span *spans;
+  int first, count;
+  int64_t *slots[4]; /* by owned rank, 4 a program at most */
+  int64_t *asked_ns, *not_before_ns, closing_sync_ns;
+  const struct cct_sequence *sequence;
+};
+
+#define SLOTS 4
+
+/* One turn of one owned rank, after it was performed. */
+static enum cct_status answer_turn(struct turns *t, int64_t step, int owned) {
+  struct cct_text *out = &t->q->answers[t->first + owned];
+  int64_t sync_ns, lane = 0;
+  const struct cct_program *p = cct_job_role(t->q->job, t->first + owned)->program;
+  const struct cct_duration *d = cct_sim_durations(t->x, owned, &sync_ns);
+  enum cct_status status = cct_backend_sim.trace(t->x, owned, t->spans);
+  t->closing_sync_ns = sync_ns;
+  cct_text_add(out, "%s{\"slots\":[", step ? "," : "");
+  for (int k = 0; k < p->n_slots; k++)
+    cct_text_add(out, "%s%lld", k ? "," : "", (long long)t->slots[step % 4][owned * SLOTS + k]);
+  cct_text_add(out, "],\"durations\":[");
+  for (int id = 0; id < p->n_ops; id++)
     cct_text_add(out, "%s[%lld,%lld,%d]", id ? "," : "", (long long)d[id].submit_ns, (long long)d[id].run_ns,
                  d[id].is_blocking);
   cct_text_add(out, "],\"spans\":[");
-  for (int id = 0; id < n; id++)
-    cct_text_add(out, "%s[%lld,%lld]", id ? "," : "", (long long)spans[id].start_ns, (long long)spans[id].end_ns);
+  for (int id = 0; id < p->n_ops; id++)
+    cct_text_add(out, "%s[%lld,%lld]", id ? "," : "", (long long)t->spans[id].start_ns, (long long)t->spans[id].end_ns);
+  if (!t->sequence) {
+    cct_text_add(out, "]}");
+    return status;
+  }
+  int lanes = t->sequence->n_host_lanes;
+  const int64_t *ends = t->sequence->lane_end_ns + (step * t->count + owned) * lanes;
+  cct_text_add(out, "],\"not_before_ns\":%lld,\"now_ns\":%lld,\"lane_end_ns\":[", (long long)t->not_before_ns[owned],
+               (long long)t->asked_ns[owned]);
+  for (; lane < cct_program_host_lanes(p); lane++)
+    cct_text_add(out, "%s%lld", lane ? "," : "", (long long)ends[lane]);
   cct_text_add(out, "]}");
+  return status;
 }
 
-/* One binding for each owned rank. */
-static struct cct_binding *bind_unevenly(const struct cct_job *job, int first, int count) {
-  struct cct_binding *bindings = calloc((size_t)count + 1, sizeof *bindings);
-  for (int i = 0; bindings && i < count; i++) {
-    const struct cct_program *p = cct_job_role(job, first + i)->program;
-    int64_t *slots = calloc((size_t)p->n_slots + 1, sizeof *slots);
-    if (!slots)
-      abort();
-    for (int k = 0; k < p->n_slots; k++)
-      slots[k] = p->slots[k].value * (1 + (first + i) % 3);
+/* One binding for each owned rank: slot 0, the load, by rank and step; slot 1, the form, by step alone. */
+static void bind_turn(struct turns *t, int64_t step, struct cct_binding *bindings) {
+  for (int i = 0; i < t->count; i++) {
+    const struct cct_program *p = cct_job_role(t->q->job, t->first + i)->program;
+    int64_t *slots = t->slots[step % 4] + (ptrdiff_t)i * SLOTS;
+    for (int k = 0; k < p->n_slots && k < SLOTS; k++)
+      slots[k] = p->slots[k].value;
+    if (t->q->is_uneven)
+      slots[0] *= 1 + (t->first + i) % 3;
+    if (t->sequence) { /* now and then alike, so that classes hold for a while */
+      slots[0] *= 1 + (step < 2 ? step : step + (t->first + i) / 2) % 3;
+      slots[1] = (slots[1] + step * step / 2) % 3;
+    }
     bindings[i].slots = slots;
   }
-  return bindings;
 }
 
-static void free_bindings(struct cct_binding *bindings, int count) {
-  for (int i = 0; bindings && i < count; i++)
-    free((int64_t *)(uintptr_t)bindings[i].slots);
+static enum cct_status next_turn(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
+                                 int64_t *not_before_ns, int *is_over) {
+  struct turns *t = context;
+  enum cct_status status = CCT_OK;
+  for (int i = 0; i < t->count && !status; i++) {
+    if (index)
+      status = answer_turn(t, index - 1, i);
+    t->asked_ns[i] = now_ns[i];
+    t->not_before_ns[i] = not_before_ns[i] = (index + t->first + i) % 3 ? 0 : now_ns[i] + 7000 * (index % 2);
+    is_over[i] = index == t->q->repetitions;
+  }
+  if (!status && index < t->q->repetitions)
+    bind_turn(t, index, bindings);
+  return status;
+}
+
+static enum cct_status perform(struct turns *t, struct cct_burst *burst) {
+  const struct cct_backend_ops *sim = &cct_backend_sim;
+  size_t n = (size_t)t->count + 1, lanes = (size_t)cct_job_host_lanes(t->q->job);
+  int64_t *ends = calloc(n * lanes * (size_t)t->q->repetitions, sizeof *ends);
+  struct cct_binding *bindings = calloc(n, sizeof *bindings);
+  struct cct_sequence sequence = {
+      .context = t, .next = next_turn, .most_steps = t->q->repetitions, .lane_end_ns = ends};
+  if (!ends || !bindings)
+    abort();
+  t->sequence = t->q->is_sequence ? &sequence : NULL;
+  enum cct_status status;
+  if (t->q->is_sequence) {
+    status = sim->sequence(t->x, &sequence, burst);
+  } else {
+    bind_turn(t, 0, bindings);
+    status = sim->step(t->x, t->q->is_uneven ? bindings : NULL, t->q->repetitions, burst);
+    for (int i = 0; i < t->count && !status; i++)
+      status = answer_turn(t, 0, i);
+  }
+  free(ends);
   free(bindings);
+  return status;
 }
 
 static enum cct_status ask(const struct cct_world *world, void *context) {
@@ -65,36 +129,37 @@ static enum cct_status ask(const struct cct_world *world, void *context) {
   struct cct_backend_options options = {
       .machine = q->profile, .has_multicast = !q->is_emulated, .emulated = q->is_emulated ? q->profile : NULL};
   struct cct_backend *be = NULL;
-  struct cct_executor *x = NULL;
-  int first, count = 0, most = 0;
-  struct cct_binding *bindings = NULL;
-  int64_t *rank_ns = NULL;
-  struct cct_span *spans = NULL;
+  struct turns t = {.q = q};
+  int most = 0;
+  int64_t *values = NULL;
   enum cct_status status = sim->open(world, &options, &be);
   if (!status)
-    status = sim->load(be, q->job, &x);
+    status = sim->load(be, q->job, &t.x);
   if (status)
     goto out;
   for (int i = 0; i < q->job->n_roles; i++)
     most = q->job->roles[i].program->n_ops > most ? q->job->roles[i].program->n_ops : most;
-  sim->owned(x, &first, &count);
-  rank_ns = malloc(((size_t)count + 1) * sizeof *rank_ns);
-  spans = malloc(((size_t)most + 1) * sizeof *spans);
-  if (!rank_ns || !spans)
+  sim->owned(t.x, &t.first, &t.count);
+  size_t n = (size_t)t.count + 1;
+  values = calloc(n * (3 + 4 * SLOTS), sizeof *values); /* ranks' bursts, asked, not before; slots of four turns */
+  t.spans = malloc(((size_t)most + 1) * sizeof *t.spans);
+  if (!values || !t.spans)
     abort();
-  struct cct_burst burst = {.rank_ns = rank_ns};
-  bindings = q->is_uneven ? bind_unevenly(q->job, first, count) : NULL;
-  status = sim->step(x, bindings, q->repetitions, &burst);
-  for (int i = 0; i < count && !status; i++) {
-    status = sim->trace(x, i, spans);
-    if (!status)
-      answer_rank(q, x, i, first + i, rank_ns[i], spans);
-  }
+  t.asked_ns = values + n;
+  t.not_before_ns = values + 2 * n;
+  for (size_t i = 0; i < 4; i++)
+    t.slots[i] = values + (3 + i * SLOTS) * n;
+  for (int i = 0; i < t.count; i++)
+    cct_text_add(&q->answers[t.first + i], "{\"rank\":%d,\"turns\":[", t.first + i);
+  struct cct_burst burst = {.rank_ns = values};
+  status = perform(&t, &burst);
+  for (int i = 0; i < t.count && !status; i++)
+    cct_text_add(&q->answers[t.first + i], "],\"burst_ns\":%lld,\"closing_sync_ns\":%lld}", (long long)values[i],
+                 (long long)t.closing_sync_ns);
 out:
-  free_bindings(bindings, count);
-  free(rank_ns);
-  free(spans);
-  sim->unload(x);
+  free(values);
+  free(t.spans);
+  sim->unload(t.x);
   sim->close(be);
   return status;
 }
@@ -159,6 +224,7 @@ static int answer(const struct cct_profile *profile, const char *path, int repet
                        .job = job,
                        .repetitions = repetitions,
                        .is_uneven = !strcmp(how, "uneven"),
+                       .is_sequence = !strcmp(how, "sequence"),
                        .is_emulated = is_emulated};
   if (!status) {
     q.answers = calloc((size_t)job->ranks, sizeof *q.answers);

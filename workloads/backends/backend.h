@@ -40,15 +40,15 @@ struct cct_burst {
 };
 
 /* Steps with different bindings, back to back: what a scheduler decides between them. Lane clocks carry over from step
- * to step (law 8). No host lane begins a step before all are through with the last but one. */
+ * to step (law 8). A step is asked for when the rank's first host lane is through with the step before and all its host
+ * lanes are with the last but three; no host lane begins it earlier. */
 struct cct_sequence {
   void *context;
-  /* Before step `index`, when the rank's first host lane is through with the step before. now_ns: [owned], that lane's
-   * time since the start. Fills bindings_out[owned] (what they point to stays unchanged until step index + 4 is asked
-   * for), not_before_ns_out[owned] (the first host lane idles until then: nothing to serve yet; 0: no), and
-   * is_over_out[owned] (this rank performs nothing from here on; its other answers are not read). Called from the one
-   * thread that may use the world; on every process for every step until all its ranks are over. Ranks that meet in a
-   * collective have to get the same cases. */
+  /* Before step `index`. now_ns: [owned], the time since the start. Fills bindings_out[owned] (what they point to stays
+   * unchanged until step index + 4 is asked for), not_before_ns_out[owned] (the first host lane idles until then:
+   * nothing to serve yet; 0: no), and is_over_out[owned] (this rank performs nothing from here on; its other answers
+   * are not read). Called from the one thread that may use the world; on every process for every step until all its
+   * ranks are over. Ranks that meet in a collective have to get the same cases. */
   enum cct_status (*next)(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings_out,
                           int64_t *not_before_ns_out, int *is_over_out);
   int64_t most_steps; /* one more that is not over is CCT_USAGE */
@@ -62,7 +62,7 @@ struct cct_sequence {
 };
 
 struct cct_span { /* of one entry, since the start of its burst; both -1: the entry takes no time of its own (PHASE,
-                     END) */
+                     CASE, END), or the binding did not perform it */
   int64_t start_ns, end_ns;
 };
 

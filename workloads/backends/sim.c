@@ -131,6 +131,7 @@ static enum cct_status sim_load(struct cct_backend *be, const struct cct_job *jo
   int processes = be->world->size;
   x->backend = be;
   x->job = job;
+  x->closing_sync_ns = llround(be->options.machine->clear.sync_us.value * 1e3);
   x->first = first_rank(job->ranks, be->world->rank, processes);
   x->count = first_rank(job->ranks, be->world->rank + 1, processes) - x->first;
   x->plans = calloc((size_t)job->n_roles, sizeof *x->plans);
@@ -159,7 +160,7 @@ static void sim_owned(const struct cct_executor *x, int *first_out, int *count_o
 
 /* ---- steps ---- */
 
-static double noise_factor(const struct cct_executor *x, int rank) {
+double sim_noise_factor(const struct cct_executor *x, int rank) {
   const struct cct_backend *be = x->backend;
   if (!be->n_noise)
     return 1;
@@ -173,7 +174,6 @@ static enum cct_status run_burst(struct cct_executor *x, const struct cct_bindin
   enum cct_status status = sim_bind(x, bindings);
   if (status || x->ran_n == n)
     return status;
-  x->closing_sync_ns = llround(x->backend->options.machine->clear.sync_us.value * 1e3);
   for (int i = 0; i < x->n_locals; i++)
     sim_state_start_burst(&x->locals[i].state);
   for (int repetition = 0; repetition < n && !status; repetition++)
@@ -191,29 +191,29 @@ static enum cct_status sim_step(struct cct_executor *x, const struct cct_binding
   for (int i = 0; i < x->count; i++) {
     const struct sim_local *local = &x->locals[x->local_of[x->ranks->class_of[x->first + i]]];
     int64_t ns = sim_state_last_ns(&local->state) + x->closing_sync_ns;
-    burst->rank_ns[i] = x->backend->n_noise ? llround((double)ns * noise_factor(x, x->first + i)) : ns;
+    burst->rank_ns[i] = x->backend->n_noise ? llround((double)ns * sim_noise_factor(x, x->first + i)) : ns;
   }
   burst->start_ns = start_ns;
   x->steps++;
   return CCT_OK;
 }
 
-static const struct sim_local *local_of_owned(const struct cct_executor *x, int owned) {
+const struct sim_local *sim_local_of_owned(const struct cct_executor *x, int owned) {
   return &x->locals[x->local_of[x->ranks->class_of[x->first + owned]]];
 }
 
 static enum cct_status sim_trace(struct cct_executor *x, int owned, struct cct_span *spans) {
   if (!x->ranks || owned < 0 || owned >= x->count)
     return cct_fail(CCT_USAGE, "sim: no step was taken, or rank %d is not owned here", x->first + owned);
-  const struct sim_state *s = &local_of_owned(x, owned)->state;
+  const struct sim_state *s = &sim_local_of_owned(x, owned)->state;
   for (int id = 0; id < s->plan->program->n_ops; id++)
-    spans[id] = (struct cct_span){s->start[id], s->end[id]};
+    spans[id] = s->is_out[id] ? (struct cct_span){-1, -1} : (struct cct_span){s->start[id], s->end[id]};
   return CCT_OK;
 }
 
 const struct cct_duration *cct_sim_durations(const struct cct_executor *x, int owned, int64_t *closing_sync_ns_out) {
   *closing_sync_ns_out = x->closing_sync_ns;
-  return local_of_owned(x, owned)->state.durations;
+  return sim_local_of_owned(x, owned)->state.durations;
 }
 
 int cct_sim_classes(const struct cct_executor *x) {
@@ -259,6 +259,7 @@ const struct cct_backend_ops cct_backend_sim = {
     .unload = sim_unload,
     .owned = sim_owned,
     .step = sim_step,
+    .sequence = sim_sequence,
     .verify = sim_verify,
     .counts = sim_counts,
     .experiment = sim_experiment,

@@ -22,7 +22,7 @@ void sim_forget_ranks(struct cct_executor *x) {
 }
 
 /* A message or collective beyond the NVLink domain costs more, which depends on the rank as well as on the binding. */
-static uint64_t fold_domains(const struct cct_executor *x, int rank, uint64_t key) {
+uint64_t sim_fold_domains(const struct cct_executor *x, int rank, uint64_t key) {
   int gpus = x->backend->options.machine->platform.gpus;
   if (x->job->ranks <= gpus)
     return key;
@@ -41,7 +41,7 @@ static uint64_t fold_domains(const struct cct_executor *x, int rank, uint64_t ke
   return key;
 }
 
-static uint64_t binding_key(const struct cct_executor *x, int rank, const struct cct_binding *binding) {
+uint64_t sim_binding_key(const struct cct_executor *x, int rank, const struct cct_binding *binding) {
   const struct cct_program *p = sim_program_of(x, rank);
   uint64_t key = 0;
   for (int i = 0; i < p->n_slots; i++)
@@ -52,7 +52,7 @@ static uint64_t binding_key(const struct cct_executor *x, int rank, const struct
     for (int k = 0; k < matrix->n * matrix->n; k++)
       key = cct_random_fold(key, (uint64_t)matrix->bytes[k]);
   }
-  return fold_domains(x, rank, key);
+  return sim_fold_domains(x, rank, key);
 }
 
 int64_t *sim_default_slots(const struct cct_program *p) {
@@ -64,20 +64,20 @@ int64_t *sim_default_slots(const struct cct_program *p) {
   return slots;
 }
 
-static enum cct_status price_local(struct cct_executor *x, struct sim_local *local, int rank,
-                                   const struct cct_binding *bindings) {
+enum cct_status sim_price_local(struct cct_executor *x, struct sim_local *local, const struct cct_binding *binding) {
   const struct cct_backend_options *o = &x->backend->options;
-  const struct cct_program *p = sim_program_of(x, rank);
+  const struct cct_program *p = sim_program_of(x, local->rank);
   struct cct_pricing pricing = {.profile = o->machine,
                                 .column = &o->machine->clear,
                                 .has_multicast = o->has_multicast,
                                 .bounce = o->emulated ? &o->emulated->confidential : NULL};
-  int64_t *defaults = sim_default_slots(p);
-  if (!defaults)
+  int64_t *defaults = binding ? NULL : sim_default_slots(p);
+  if (!binding && !defaults)
     return CCT_NOMEM;
   struct cct_binding standard = {.slots = defaults};
-  enum cct_status status =
-      cct_price(&pricing, x->job, p, bindings ? &bindings[rank - x->first] : &standard, rank, local->state.durations);
+  binding = binding ? binding : &standard;
+  sim_state_bind(&local->state, binding);
+  enum cct_status status = cct_price(&pricing, x->job, p, binding, local->rank, local->state.durations);
   free(defaults);
   return status;
 }
@@ -91,8 +91,7 @@ static enum cct_status make_packets(struct cct_executor *x) {
   return x->packets ? CCT_OK : cct_fail(CCT_NOMEM, "sim: out of memory for %d ranks", x->job->ranks);
 }
 
-/* Sorts all ranks into classes and prices those of which this process owns ranks. */
-static enum cct_status sort_ranks(struct cct_executor *x, const struct cct_binding *bindings) {
+enum cct_status sim_sort_ranks(struct cct_executor *x) {
   sim_forget_ranks(x);
   enum cct_status status = sim_ranks_new(x->job, x->plans, x->keys, &x->ranks);
   if (!status)
@@ -114,12 +113,10 @@ static enum cct_status sort_ranks(struct cct_executor *x, const struct cct_bindi
     x->local_of[class] = x->n_locals;
     struct sim_local *local = &x->locals[x->n_locals];
     local->class = class;
+    local->rank = rank;
     local->is_announcer = x->ranks->classes[class].rank == rank;
     status = sim_state_init(&local->state, x->plans[x->ranks->classes[class].role]);
-    if (status)
-      return status;
-    x->n_locals++;
-    status = price_local(x, local, rank, bindings);
+    x->n_locals += !status;
   }
   return status;
 }
@@ -135,16 +132,19 @@ enum cct_status sim_bind(struct cct_executor *x, const struct cct_binding *bindi
   for (int i = 0; i < x->count; i++) {
     const struct cct_program *p = sim_program_of(x, x->first + i);
     int is_same = !bindings && p == last && x->job->ranks <= x->backend->options.machine->platform.gpus;
-    mine[i] = is_same ? mine[i - 1] : binding_key(x, x->first + i, bindings ? &bindings[i] : NULL);
+    mine[i] = is_same ? mine[i - 1] : sim_binding_key(x, x->first + i, bindings ? &bindings[i] : NULL);
     last = p;
   }
   enum cct_status status = world->ops->allgatherv(world, mine, (size_t)x->count * sizeof *mine, keys, x->key_bytes);
-  int is_new = !x->ranks || memcmp(keys, x->keys, n * sizeof *keys) != 0;
+  int is_new = !x->ranks || x->is_in_sequence || memcmp(keys, x->keys, n * sizeof *keys) != 0;
   memcpy(x->keys, keys, n * sizeof *keys);
   free(keys);
   if (status || !is_new)
     return status;
-  status = sort_ranks(x, bindings);
+  x->is_in_sequence = 0;
+  status = sim_sort_ranks(x);
+  for (int i = 0; i < x->n_locals && !status; i++)
+    status = sim_price_local(x, &x->locals[i], bindings ? &bindings[x->locals[i].rank - x->first] : NULL);
   int64_t worst = status; /* a rank that cannot be priced is known to its owner alone */
   enum cct_status told = world->ops->allreduce_i64(world, &worst, 1, CCT_REDUCE_MAX);
   status = told ? told : (enum cct_status)worst;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The sim backend inside: what a loaded job holds, binding (sim_bind.c) and repetitions in rounds (sim_rounds.c). */
+ * The sim backend inside: what a loaded job holds, binding (sim_bind.c), repetitions in rounds (sim_rounds.c),
+ * sequences of them (sim_sequence.c). */
 #ifndef CCT_WORKLOADS_BACKENDS_SIM_EXECUTOR_H
 #define CCT_WORKLOADS_BACKENDS_SIM_EXECUTOR_H
 
@@ -14,6 +15,9 @@ struct cct_backend {
 
 struct sim_local { /* a class of which this process owns ranks */
   int class, is_announcer, is_queued;
+  int rank;              /* the lowest owned of the class */
+  uint64_t turn;         /* sequence: key of the binding that is priced */
+  int64_t through_ns[4]; /* sequence: by step modulo 4, when all its host lanes were through with it */
   struct sim_state state;
 };
 
@@ -34,7 +38,8 @@ struct cct_executor {
   void *packets; /* one a process and round */
   int packet_arrivals;
   int64_t closing_sync_ns;
-  int ran_n; /* repetitions of the last burst; 0: none yet with these bindings */
+  int ran_n;          /* repetitions of the last burst; 0: none yet with these bindings */
+  int is_in_sequence; /* classes are of a sequence: no step finds its bindings among them */
   uint64_t steps;
 };
 
@@ -52,6 +57,17 @@ int64_t *sim_default_slots(const struct cct_program *program);
  * bound as before keeps its classes and durations. */
 enum cct_status sim_bind(struct cct_executor *x, const struct cct_binding *bindings) CCT_CHECKED;
 void sim_forget_ranks(struct cct_executor *x); /* and durations, and states */
+uint64_t sim_fold_domains(const struct cct_executor *x, int rank, uint64_t key);
+uint64_t sim_binding_key(const struct cct_executor *x, int rank, const struct cct_binding *binding);
+/* Sorts all ranks into classes by x->keys, and makes a state for each of which this process owns ranks. */
+enum cct_status sim_sort_ranks(struct cct_executor *x) CCT_CHECKED;
+/* Binds and prices one class; NULL: the program's defaults. */
+enum cct_status sim_price_local(struct cct_executor *x, struct sim_local *local,
+                                const struct cct_binding *binding) CCT_CHECKED;
+double sim_noise_factor(const struct cct_executor *x, int rank);
+const struct sim_local *sim_local_of_owned(const struct cct_executor *x, int owned);
+enum cct_status sim_sequence(struct cct_executor *x, struct cct_sequence *sequence,
+                             struct cct_burst *burst) CCT_CHECKED;
 /* One repetition of all ranks. Collective; CCT_USAGE, in one line of one process, when ranks wait for each other for
  * ever. */
 enum cct_status sim_run_repetition(struct cct_executor *x) CCT_CHECKED;

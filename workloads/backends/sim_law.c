@@ -78,32 +78,42 @@ static void note_brackets(struct sim_plan *plan) {
   }
 }
 
-static void note_syncs(struct sim_plan *plan) {
+static void note_lanes(struct sim_plan *plan) {
   const struct cct_program *p = plan->program;
   for (int lane = 0; lane < p->n_lanes; lane++) {
     struct walk walk = {-1, -1};
     int on_lane = -1;
     for (int id = 0; id < p->n_ops; id++) {
       const struct cct_op *op = &p->ops[id];
-      if (op->kind == CCT_OP_SYNC && op->lane == lane)
-        plan->last_on_lane[id] = on_lane;
-      if (walk.graph < 0 && walk.group < 0 && is_on_lane(op) && op->lane == lane)
+      int takes_lane = walk.graph < 0 && walk.group < 0 && is_on_lane(op);
+      if (op->lane == lane && (takes_lane || op->kind == CCT_OP_SYNC))
+        plan->before_on_lane[id] = on_lane;
+      if (op->lane == lane && takes_lane)
         on_lane = id;
       walk_past(&walk, p, id);
     }
   }
 }
 
+static int by_case(const void *a, const void *b, void *program) {
+  const struct cct_program *p = program;
+  int i = *(const int *)a, j = *(const int *)b;
+  int order = cct_case_compare(cct_op_case(p, &p->ops[i]), cct_op_case(p, &p->ops[j]));
+  return order ? order : (i > j) - (i < j);
+}
+
+/* Members that meet have as many collectives in each case (cct_job_check), so that equal numbers meet (laws 4, 9). */
 static void note_cross(struct sim_plan *plan, int n_groups) {
   const struct cct_program *p = plan->program;
   int n = 0;
   for (int g = 0; g < n_groups; g++) {
-    plan->first_collective[g] = n;
+    int first = plan->first_collective[g] = n;
     for (int id = 0; id < p->n_ops; id++)
-      if (p->ops[id].kind == CCT_OP_COLLECTIVE && p->ops[id].collective.group == g) {
-        plan->number[id] = n - plan->first_collective[g];
+      if (p->ops[id].kind == CCT_OP_COLLECTIVE && p->ops[id].collective.group == g)
         plan->collectives[n++] = id;
-      }
+    qsort_r(plan->collectives + first, (size_t)(n - first), sizeof(int), by_case, (void *)(uintptr_t)p);
+    for (int i = first; i < n; i++)
+      plan->number[plan->collectives[i]] = i - first;
   }
   plan->first_collective[n_groups] = n;
   plan->n_messages = 0;
@@ -123,15 +133,15 @@ enum cct_status sim_plan_new(const struct cct_job *job, const struct cct_program
   plan->end_of = new_ints(program->n_ops, -1);
   plan->first_branch = new_ints(program->n_ops, -1);
   plan->n_branches = new_ints(program->n_ops, 0);
-  plan->last_on_lane = new_ints(program->n_ops, -1);
+  plan->before_on_lane = new_ints(program->n_ops, -1);
   plan->number = new_ints(program->n_ops, -1);
   plan->collectives = new_ints(program->n_ops, -1);
   plan->messages = new_ints(program->n_ops, -1);
-  if (!plan->end_of || !plan->first_branch || !plan->n_branches || !plan->last_on_lane || !plan->number ||
+  if (!plan->end_of || !plan->first_branch || !plan->n_branches || !plan->before_on_lane || !plan->number ||
       !plan->collectives || !plan->messages)
     goto nomem;
   note_brackets(plan);
-  note_syncs(plan);
+  note_lanes(plan);
   note_cross(plan, job->n_groups);
   plan->tracks = calloc((size_t)plan->n_tracks + 1, sizeof *plan->tracks);
   if (!plan->tracks)
@@ -157,7 +167,7 @@ void sim_plan_free(struct sim_plan *plan) {
   free(plan->end_of);
   free(plan->first_branch);
   free(plan->n_branches);
-  free(plan->last_on_lane);
+  free(plan->before_on_lane);
   free(plan->number);
   free(plan->collectives);
   free(plan->messages);
@@ -183,8 +193,9 @@ enum cct_status sim_state_init(struct sim_state *s, const struct sim_plan *plan)
   s->next = new_ints(plan->n_tracks, 0);
   s->is_held = new_ints(plan->n_tracks, 0);
   s->announced = new_ints(n, -1);
+  s->is_out = calloc((size_t)n + 1, sizeof *s->is_out);
   if (s->durations && s->submitted && s->start && s->end && s->previous_end && s->clock && s->clock_before && s->next &&
-      s->is_held && s->announced)
+      s->is_held && s->announced && s->is_out)
     return CCT_OK;
   sim_state_release(s);
   return cct_fail(CCT_NOMEM, "sim: out of memory");
@@ -201,7 +212,24 @@ void sim_state_release(struct sim_state *s) {
   free(s->next);
   free(s->is_held);
   free(s->announced);
+  free(s->is_out);
   memset(s, 0, sizeof *s);
+}
+
+void sim_state_bind(struct sim_state *s, const struct cct_binding *binding) {
+  const struct cct_program *p = s->plan->program;
+  for (int id = 0; id < p->n_ops; id++)
+    s->is_out[id] = !binding || !cct_op_is_performed(p, &p->ops[id], binding);
+}
+
+void sim_state_copy(struct sim_state *s, const struct sim_state *from) {
+  size_t n = (size_t)s->plan->program->n_ops, tracks = (size_t)s->plan->n_tracks;
+  memcpy(s->durations, from->durations, n * sizeof *s->durations);
+  memcpy(s->submitted, from->submitted, n * sizeof *s->submitted);
+  memcpy(s->start, from->start, n * sizeof *s->start);
+  memcpy(s->end, from->end, n * sizeof *s->end);
+  memcpy(s->is_out, from->is_out, n);
+  memcpy(s->clock, from->clock, tracks * sizeof *s->clock);
 }
 
 void sim_state_start_burst(struct sim_state *s) {
@@ -217,6 +245,9 @@ void sim_state_start_repetition(struct sim_state *s) {
   s->end = before;
   for (int id = 0; id < n; id++)
     s->submitted[id] = s->start[id] = s->end[id] = -1;
+  for (int id = 0; id < n; id++)
+    if (s->is_out[id])
+      s->end[id] = 0; /* whoever waits for it has waited */
   memcpy(s->clock_before, s->clock, (size_t)s->plan->n_tracks * sizeof *s->clock);
   memset(s->next, 0, (size_t)s->plan->n_tracks * sizeof *s->next);
   memset(s->is_held, 0, (size_t)s->plan->n_tracks * sizeof *s->is_held);
@@ -312,6 +343,10 @@ static int advance_lane(struct sim_state *s, int t) {
   while (s->next[t] < track->n) {
     int id = track->ids[s->next[t]];
     const struct cct_op *op = &s->plan->program->ops[id];
+    if (s->is_out[id]) {
+      s->next[t]++;
+      continue;
+    }
     if (s->start[id] < 0 && !start_operation(s, t, id))
       break;
     if (s->end[id] < 0 && op->kind == CCT_OP_GROUP)
@@ -346,7 +381,9 @@ static int work_on_host(struct sim_state *s, int t, int id) {
   if (from < 0)
     return 0;
   if (op->kind == CCT_OP_SYNC) {
-    int last = s->plan->last_on_lane[id];
+    int last = s->plan->before_on_lane[id];
+    while (last >= 0 && s->is_out[last])
+      last = s->plan->before_on_lane[last];
     int64_t lane_ns = last < 0 ? s->clock_before[op->lane] : s->end[last];
     if (lane_ns < 0)
       return 0;
@@ -362,6 +399,10 @@ static int advance_host(struct sim_state *s, int t) {
   int has_moved = 0;
   while (s->next[t] < track->n) {
     int id = track->ids[s->next[t]];
+    if (s->is_out[id]) {
+      s->next[t]++;
+      continue;
+    }
     int is_past =
         is_on_lane(&s->plan->program->ops[id]) ? submit_from_host(s, t, id, &has_moved) : work_on_host(s, t, id);
     if (!is_past)
@@ -399,6 +440,24 @@ int64_t sim_state_last_ns(const struct sim_state *s) {
   for (int lane = 0; lane < s->plan->program->n_lanes; lane++)
     last = later(last, s->clock[lane]);
   return last;
+}
+
+int sim_state_host_ns(const struct sim_state *s, int64_t *host_ns) {
+  int n = 0;
+  for (int lane = 0; lane < s->plan->program->n_lanes; lane++)
+    if (s->plan->program->lanes[lane].kind == CCT_LANE_HOST)
+      host_ns[n++] = s->clock[lane];
+  return n;
+}
+
+void sim_state_hold(struct sim_state *s, int64_t asked_ns, int64_t not_before_ns) {
+  int is_first = 1;
+  for (int lane = 0; lane < s->plan->program->n_lanes; lane++) {
+    if (s->plan->program->lanes[lane].kind != CCT_LANE_HOST)
+      continue;
+    s->clock[lane] = later(s->clock[lane], is_first ? later(asked_ns, not_before_ns) : asked_ns);
+    is_first = 0;
+  }
 }
 
 int sim_state_waits_at(const struct sim_state *s) {

@@ -20,9 +20,9 @@ struct sim_plan {
   int *end_of;       /* the END of a bracket */
   int *first_branch; /* of a GRAPH: its first track, and how many */
   int *n_branches;
-  int *last_on_lane; /* of a SYNC: the last earlier entry on the lane it names, -1: none in this repetition */
-  int *number;       /* of a COLLECTIVE: it is the number-th of its group */
-  int *collectives;  /* entries that are COLLECTIVEs, by group, in order */
+  int *before_on_lane; /* of what stands on a GPU lane outside graphs, and of a SYNC: the entry before on that lane */
+  int *number;         /* of a COLLECTIVE: it is the number-th of its group */
+  int *collectives;    /* entries that are COLLECTIVEs, by group, then case (law 9), in order */
   int first_collective[13];
   int *messages; /* entries that are SEND or RECV */
   int n_messages;
@@ -39,6 +39,7 @@ struct sim_state {
   int64_t *clock;                                  /* by track: H of a host lane, G of a GPU lane or branch */
   int64_t *clock_before;                           /* by track: at the end of the repetition before */
   int *next, *is_held;                             /* by track: its next item; a blocking copy holds it */
+  char *is_out;                                    /* by entry: this repetition's binding does not perform it */
   int done;                                        /* tracks of lanes at their end */
   int *announced;                                  /* entries that wait for other ranks, since the last call */
   int n_announced;
@@ -46,6 +47,11 @@ struct sim_state {
 
 enum cct_status sim_state_init(struct sim_state *state, const struct sim_plan *plan) CCT_CHECKED;
 void sim_state_release(struct sim_state *state); /* of a zeroed or initialised state */
+/* Which entries the repetitions from here on perform; NULL: none. */
+void sim_state_bind(struct sim_state *state, const struct cct_binding *binding);
+void sim_state_copy(struct sim_state *state, const struct sim_state *from); /* of the same plan */
+/* Host lanes begin what comes no earlier than `asked_ns`, the first of them no earlier than `not_before_ns`. */
+void sim_state_hold(struct sim_state *state, int64_t asked_ns, int64_t not_before_ns);
 void sim_state_start_burst(struct sim_state *state);
 void sim_state_start_repetition(struct sim_state *state);
 /* Runs as far as known. Entries that became ready and wait for other ranks are in `announced`, ready at start[id]. */
@@ -54,6 +60,8 @@ void sim_state_run(struct sim_state *state);
 void sim_state_tell(struct sim_state *state, int id, int64_t start_ns, int64_t end_ns);
 int sim_state_is_done(const struct sim_state *state);     /* with this repetition */
 int64_t sim_state_last_ns(const struct sim_state *state); /* the last end on any lane */
-int sim_state_waits_at(const struct sim_state *state);    /* the first entry that waits for other ranks; -1: none */
+/* How far its host lanes are, in lane order; how many there are. */
+int sim_state_host_ns(const struct sim_state *state, int64_t *host_ns);
+int sim_state_waits_at(const struct sim_state *state); /* the first entry that waits for other ranks; -1: none */
 
 #endif

@@ -138,25 +138,29 @@ static enum cct_status find_meetings(struct partition *p, struct sim_ranks *r) {
   return CCT_OK;
 }
 
-/* How many earlier messages of `plan` have the kind, group and offset of message m; and the m-th such one back again.
+/* How many earlier messages of `plan` have the case, kind, group and offset of message m; and the m-th such one back
+ * again.
  */
 static int nth_of(const struct sim_plan *plan, int m, int size) {
-  const struct cct_op *op = &plan->program->ops[plan->messages[m]];
+  const struct cct_op *op = &plan->program->ops[plan->messages[m]], *in = cct_op_case(plan->program, op);
   int n = 0;
   for (int i = 0; i < m; i++) {
     const struct cct_op *other = &plan->program->ops[plan->messages[i]];
     n += other->kind == op->kind && other->p2p.group == op->p2p.group &&
-         (other->p2p.peer_offset - op->p2p.peer_offset) % size == 0;
+         (other->p2p.peer_offset - op->p2p.peer_offset) % size == 0 &&
+         !cct_case_compare(cct_op_case(plan->program, other), in);
   }
   return n;
 }
 
-static int counterpart(const struct sim_plan *plan, const struct cct_op *op, int nth, int size) {
+static int counterpart(const struct sim_plan *plan, const struct cct_op *op, const struct cct_op *in, int nth,
+                       int size) {
   enum cct_op_kind wanted = op->kind == CCT_OP_SEND ? CCT_OP_RECV : CCT_OP_SEND;
   for (int i = 0; i < plan->n_messages; i++) {
     const struct cct_op *other = &plan->program->ops[plan->messages[i]];
     if (other->kind == wanted && other->p2p.group == op->p2p.group &&
-        (other->p2p.peer_offset + op->p2p.peer_offset) % size == 0 && nth-- == 0)
+        (other->p2p.peer_offset + op->p2p.peer_offset) % size == 0 &&
+        !cct_case_compare(cct_op_case(plan->program, other), in) && nth-- == 0)
       return i;
   }
   return -1; /* cct_job_check refuses such a job */
@@ -171,8 +175,8 @@ static void find_peers(struct partition *p, struct sim_ranks *r) {
       const struct cct_group *group = &p->job->groups[op->p2p.group];
       int peer = p->colour[member_of(group, class->rank, op->p2p.peer_offset)];
       class->peer[m] = peer;
-      class->peer_message[m] =
-          counterpart(p->plans[r->classes[peer].role], op, nth_of(plan, m, group->size), group->size);
+      class->peer_message[m] = counterpart(p->plans[r->classes[peer].role], op, cct_op_case(plan->program, op),
+                                           nth_of(plan, m, group->size), group->size);
     }
   }
 }

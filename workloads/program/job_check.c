@@ -23,14 +23,9 @@ struct choice {
   const struct cct_op *cases[2];
 };
 
-static int is_same_case(const struct cct_op *a, const struct cct_op *b) {
-  return a->when.slot == b->when.slot && a->when.value == b->when.value;
-}
-
 static int is_chosen(const struct cct_program *p, const struct cct_op *op, const struct choice *choice) {
-  const struct cct_op *in = op->in_case < 0 ? NULL : &p->ops[op->in_case];
-  return !in || (choice->cases[0] && is_same_case(in, choice->cases[0])) ||
-         (choice->cases[1] && is_same_case(in, choice->cases[1]));
+  const struct cct_op *in = cct_op_case(p, op);
+  return !in || !cct_case_compare(in, choice->cases[0]) || !cct_case_compare(in, choice->cases[1]);
 }
 
 #define MOST_CASES 64
@@ -40,7 +35,7 @@ static int add_cases(const struct cct_program *p, const struct cct_op **cases, i
   for (int id = 0; id < p->n_ops; id++) {
     int is_known = p->ops[id].kind != CCT_OP_CASE;
     for (int i = 0; i < *n && !is_known; i++)
-      is_known = is_same_case(cases[i], &p->ops[id]);
+      is_known = !cct_case_compare(cases[i], &p->ops[id]);
     if (is_known)
       continue;
     if (*n == MOST_CASES)

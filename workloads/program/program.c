@@ -309,6 +309,14 @@ int cct_op_is_submission(const struct cct_op *op) {
   return op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_GROUP || (cct_op_is_gpu(op) && op->kind != CCT_OP_DELAY);
 }
 
+int cct_case_compare(const struct cct_op *a, const struct cct_op *b) {
+  if (!a || !b)
+    return (a != NULL) - (b != NULL);
+  if (a->when.slot != b->when.slot)
+    return a->when.slot < b->when.slot ? -1 : 1;
+  return (a->when.value > b->when.value) - (a->when.value < b->when.value);
+}
+
 int cct_program_host_lanes(const struct cct_program *program) {
   int n = 0;
   for (int lane = 0; lane < program->n_lanes; lane++)

@@ -362,6 +362,11 @@ static inline int cct_op_is_performed(const struct cct_program *program, const s
   const struct cct_op *in = op->in_case < 0 ? NULL : &program->ops[op->in_case];
   return !in || binding->slots[in->when.slot] == in->when.value;
 }
+/* The CASE that it stands in, NULL: none; and the order of two such by slot and value, none first. */
+static inline const struct cct_op *cct_op_case(const struct cct_program *program, const struct cct_op *op) {
+  return op->in_case < 0 ? NULL : &program->ops[op->in_case];
+}
+int cct_case_compare(const struct cct_op *a, const struct cct_op *b);
 int cct_op_is_gpu(const struct cct_op *op);        /* runs on a GPU lane (not SYNC, brackets) */
 int cct_op_is_submission(const struct cct_op *op); /* costs a submission when outside GRAPH and GROUP */
 

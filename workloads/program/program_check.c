@@ -250,17 +250,13 @@ static enum cct_status check_entry(struct check *c, int id) {
   return status ? status : follow_brackets(c, id);
 }
 
-static int is_same_case(const struct cct_op *a, const struct cct_op *b) {
-  return a->when.slot == b->when.slot && a->when.value == b->when.value;
-}
-
 static int is_chosen(const struct cct_program *p, const struct cct_op *op, int chosen) {
-  return op->in_case < 0 || (chosen >= 0 && is_same_case(&p->ops[op->in_case], &p->ops[chosen]));
+  return op->in_case < 0 || (chosen >= 0 && !cct_case_compare(cct_op_case(p, op), &p->ops[chosen]));
 }
 
 static int is_first_of_its_kind(const struct cct_program *p, int id) {
   for (int i = 0; i < id; i++)
-    if (p->ops[i].kind == CCT_OP_CASE && is_same_case(&p->ops[i], &p->ops[id]))
+    if (p->ops[i].kind == CCT_OP_CASE && !cct_case_compare(&p->ops[i], &p->ops[id]))
       return 0;
   return 1;
 }

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sequences on sim by hand: who meets whom in a case, idling, ranks that are over before others, classes that split as
+ * bindings differ, and what ends a sequence early. Times at large are held against a reference in tests/random. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json/json.h"
+#include "workloads/backends/measure.h"
+#include "workloads/backends/sim.h"
+
+#define COST(v)                                                                                                        \
+  { .value = (v), .lo = (v), .hi = (v), .source = "test" }
+static struct cct_collective_cost rows[] = {{.kind = CCT_COLL_ALL_REDUCE,
+                                             .ranks = 2,
+                                             .algorithm = "Ring",
+                                             .toll_us_eager = COST(5),
+                                             .toll_us_graph = COST(4),
+                                             .busbw_gb_s = COST(1)}};
+/* us: submission 3, graph 10 + 0.5 a node, sync 2, kernel 1, 1 GB/s everywhere */
+static const struct cct_profile profile = {
+    .name = "test",
+    .has_clear = 1,
+    .platform = {.gpus = 8192, .partition = 8192},
+    .clear = {.submission = {.us = COST(3)},
+              .graph_launch = {.us = COST(10), .us_per_node = COST(0.5)},
+              .sync_us = COST(2),
+              .kernel_floor_us = COST(1),
+              .collectives = rows,
+              .n_collectives = 1,
+              .hbm_gb_s = COST(1),
+              .cpu_slowdown = COST(1)},
+};
+
+static struct cct_job *job;
+static struct cct_backend *backend;
+static struct cct_executor *executor;
+static int64_t rank_ns[64], ends[64 * 64];
+
+static void open_job(const char *text) {
+  struct cct_json *document;
+  struct cct_backend_options options = {.machine = &profile, .has_multicast = 1};
+  assert_int_equal(cct_json_parse(text, strlen(text), "test", &document), CCT_OK);
+  struct cct_json_at at = cct_json_root(document, "test");
+  assert_int_equal(cct_job_from_json(&at, &job), CCT_OK);
+  cct_json_free(document);
+  assert_int_equal(cct_backend_sim.open(cct_world_self(), &options, &backend), CCT_OK);
+  assert_int_equal(cct_backend_sim.load(backend, job, &executor), CCT_OK);
+}
+
+static int teardown(void **state) {
+  (void)state;
+  cct_backend_sim.unload(executor);
+  cct_backend_sim.close(backend);
+  cct_job_free(job);
+  executor = NULL;
+  backend = NULL;
+  job = NULL;
+  return 0;
+}
+
+#define LANES                                                                                                          \
+  "\"lanes\":[{\"name\":\"main\",\"kind\":\"stream\"},{\"name\":\"cpu\",\"kind\":\"host\"},{\"name\":\"worker\","      \
+  "\"kind\":\"host\"}]"
+#define PROGRAM(ops)                                                                                                   \
+  "{\"name\":\"p\"," LANES                                                                                             \
+  ",\"slots\":[{\"name\":\"form\",\"value\":1},{\"name\":\"us\",\"value\":10}],\"buffers\":[],\"ops\":[" ops "]}"
+#define PAIRS(ranks, roles)                                                                                            \
+  "{\"schema\":1,\"ranks\":" ranks ",\"groups\":[{\"name\":\"a\",\"size\":2,\"stride\":1}],\"roles\":[" roles "]}"
+#define ROLE(first, count, ops) "{\"first\":" first ",\"count\":" count ",\"program\":" PROGRAM(ops) "}"
+#define IN_CASE(value, ops)     "{\"op\":\"case\",\"slot\":0,\"value\":" value "}," ops ",{\"op\":\"end\"}"
+#define REDUCE(us)                                                                                                     \
+  "{\"op\":\"collective\",\"lane\":0,\"host\":1,\"kind\":\"all_reduce\",\"group\":0,\"bytes\":" us                     \
+  "000,\"type\":\"bf16\"}"
+#define WORK                                                                                                           \
+  "{\"op\":\"elementwise\",\"lane\":0,\"host\":1,\"bytes\":{\"base\":0,\"per\":1000,\"slot\":1}},"                     \
+  "{\"op\":\"sync\",\"lane\":0,\"host\":1}"
+#define ON_WORKER ",{\"op\":\"hostwork\",\"host\":2,\"ns\":1000,\"waits\":[0]}"
+
+/* A script: what each owned rank gets in each step. */
+struct script {
+  int ranks, calls, over_at[64], fails_at;
+  int64_t form[64], not_before_us[64]; /* by step */
+  int64_t us_of_odd_from, us_of_odd;   /* from this step on ranks 2, 3 have other work */
+  int64_t slots[4][64][2], now_ns[64];
+};
+
+static enum cct_status next(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
+                            int64_t *not_before_ns, int *is_over) {
+  struct script *s = context;
+  s->calls++;
+  if (s->fails_at && index == s->fails_at)
+    return CCT_STOPPED;
+  s->now_ns[index] = now_ns[0];
+  for (int i = 0; i < s->ranks; i++) {
+    int64_t *slots = s->slots[index % 4][i];
+    is_over[i] = index >= s->over_at[i];
+    not_before_ns[i] = s->not_before_us[index] * 1000;
+    slots[0] = s->form[index];
+    slots[1] = s->us_of_odd_from && index >= s->us_of_odd_from && i / 2 == 1 ? s->us_of_odd : 10;
+    bindings[i].slots = slots;
+  }
+  return CCT_OK;
+}
+
+static enum cct_status perform(struct script *s, int64_t most, int64_t *steps_out) {
+  const struct cct_measure_options options = {0};
+  struct cct_sequence sequence = {.context = s, .next = next, .most_steps = most, .lane_end_ns = ends};
+  struct cct_burst burst = {.rank_ns = rank_ns};
+  s->ranks = job->ranks;
+  enum cct_status status =
+      cct_measure_sequence(cct_world_self(), &cct_backend_sim, executor, &sequence, &options, &burst);
+  *steps_out = sequence.steps;
+  return status;
+}
+
+static void assert_span(int rank, int id, int64_t start_us, int64_t end_us) {
+  struct cct_span spans[16];
+  assert_int_equal(cct_backend_sim.trace(executor, rank, spans), CCT_OK);
+  assert_int_equal(spans[id].start_ns, start_us < 0 ? -1 : start_us * 1000);
+  assert_int_equal(spans[id].end_ns, end_us < 0 ? -1 : end_us * 1000);
+}
+
+/* Two roles state their cases in opposite orders: the n-th of a case still meets the n-th of that case. */
+static void test_cases_meet_by_value(void **state) {
+  (void)state;
+  struct script s = {.form = {1, 2, 0}, .over_at = {3, 3}};
+  int64_t steps;
+  open_job(PAIRS("2", ROLE("0", "1", IN_CASE("1", REDUCE("10")) "," IN_CASE("2", REDUCE("20"))) "," ROLE(
+                          "1", "1", IN_CASE("2", REDUCE("20")) "," IN_CASE("1", REDUCE("10")))));
+  assert_int_equal(perform(&s, 3, &steps), CCT_OK);
+  assert_int_equal(steps, 3);
+  assert_int_equal(s.calls, 4);
+  assert_span(0, 1, -1, -1); /* the third step performs nothing */
+  /* 3 + 5 + 10 us; the second is submitted by 6, and lasts 5 + 20 behind it; nothing; a sync */
+  assert_int_equal(rank_ns[0], 18000 + 25000 + 2000);
+  assert_int_equal(rank_ns[1], rank_ns[0]);
+  assert_int_equal(s.now_ns[1], 3000);
+  assert_int_equal(s.now_ns[2], 6000);
+  assert_int_equal(s.now_ns[3], 6000);
+}
+
+/* The first host lane idles until it has something to serve; the worker lane waits for what it reads alone. */
+static void test_idling_and_a_worker_lane(void **state) {
+  (void)state;
+  struct script s = {.form = {1, 1}, .over_at = {2, 2}, .not_before_us = {0, 100}};
+  int64_t steps;
+  open_job(PAIRS("2", ROLE("0", "2", WORK ON_WORKER)));
+  assert_int_equal(perform(&s, 2, &steps), CCT_OK);
+  assert_int_equal(s.now_ns[1], 15000); /* 3 + 10 + 2 */
+  assert_int_equal(ends[0], 15000);     /* step 0, rank 0, the first lane */
+  assert_int_equal(ends[1], 14000);     /* its worker: 13 + 1 */
+  assert_int_equal(ends[4], 115000);
+  assert_int_equal(ends[5], 114000);
+  assert_span(0, 0, 103, 113);
+  assert_int_equal(rank_ns[0], 117000);
+}
+
+static void test_a_rank_may_be_over_before_others(void **state) {
+  (void)state;
+  struct script s = {.form = {1, 1, 1}, .over_at = {1, 3, 3, 3}};
+  int64_t steps;
+  open_job(PAIRS("4", ROLE("0", "4", WORK)));
+  assert_int_equal(perform(&s, 3, &steps), CCT_OK);
+  assert_int_equal(steps, 3);
+  assert_int_equal(ends[8 + 0], -1);
+  assert_int_equal(ends[8 + 2], 30000);
+  assert_int_equal(rank_ns[0], 17000);
+  assert_int_equal(rank_ns[1], 47000);
+}
+
+/* What had the same turns is simulated once; from where they differ it goes on apart, its clocks where they were. */
+static void test_classes_split_with_their_bindings(void **state) {
+  (void)state;
+  struct script s = {.us_of_odd_from = 2, .us_of_odd = 30};
+  int64_t steps;
+  for (int i = 0; i < 64; i++)
+    s.over_at[i] = 2;
+  open_job(PAIRS("64", ROLE("0", "64", WORK "," REDUCE("10"))));
+  assert_int_equal(perform(&s, 2, &steps), CCT_OK);
+  assert_int_equal(cct_sim_classes(executor), 1);
+  int64_t two_ns = rank_ns[0];
+  for (int i = 0; i < 64; i++)
+    s.over_at[i] = 3;
+  memset(ends, 0, sizeof ends);
+  static int64_t more[3 * 64 * 2];
+  const struct cct_measure_options options = {0};
+  struct cct_sequence sequence = {.context = &s, .next = next, .most_steps = 3, .lane_end_ns = more};
+  struct cct_burst burst = {.rank_ns = rank_ns};
+  assert_int_equal(cct_measure_sequence(cct_world_self(), &cct_backend_sim, executor, &sequence, &options, &burst),
+                   CCT_OK);
+  assert_int_equal(cct_sim_classes(executor), 2);
+  assert_int_equal(rank_ns[2], rank_ns[3]);
+  assert_int_equal(rank_ns[2], rank_ns[0] + 20000); /* its last step's work lasts 30 us instead of 10 */
+  assert_int_equal(rank_ns[63], rank_ns[0]);
+  assert_true(rank_ns[0] > two_ns);
+}
+
+static void test_what_ends_a_sequence_early(void **state) {
+  (void)state;
+  struct script s = {.form = {1, 1, 1, 1}, .over_at = {4, 4}};
+  int64_t steps;
+  open_job(PAIRS("2", ROLE("0", "2", WORK)));
+  assert_int_equal(perform(&s, 3, &steps), CCT_USAGE);
+  s.fails_at = 2;
+  assert_int_equal(perform(&s, 4, &steps), CCT_STOPPED);
+  struct cct_burst burst = {.rank_ns = rank_ns};
+  assert_int_equal(cct_backend_sim.step(executor, NULL, 1, &burst), CCT_OK); /* as if there had been none */
+  assert_int_equal(rank_ns[0], 17000);
+  assert_int_equal(cct_sim_classes(executor), 1);
+}
+
+int main(void) {
+#define CASE(test) cmocka_unit_test_teardown(test, teardown)
+  const struct CMUnitTest tests[] = {
+      CASE(test_cases_meet_by_value),
+      CASE(test_idling_and_a_worker_lane),
+      CASE(test_a_rank_may_be_over_before_others),
+      CASE(test_classes_split_with_their_bindings),
+      CASE(test_what_ends_a_sequence_early),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
