@@ -425,10 +425,11 @@ static void a_collective_can_be_chosen_and_have_company(void **state) {
   (void)state;
   struct cct_step step;
   struct cct_choice choice;
-  assert_int_equal(build("workload collective np 4 iters 3 cudagraph 2 gemm 128x256x512 type fp32 comm-choice "
-                         "tree/default/32",
-                         &step),
-                   CCT_OK);
+  assert_int_equal(
+      cct_fixture_build("workload collective np 4 iters 3 cudagraph 2 gemm 128x256x512 type fp32 comm-choice "
+                        "tree/default/32",
+                        &step),
+      CCT_OK);
   const struct cct_program *program = step.job->roles[0].program;
   assert_true(step.repetitions == 2 && step.operations == 3);
   assert_int_equal(program->n_ops, 1 + 3 * 2 + 1);
