@@ -56,7 +56,10 @@ struct cct_sequence {
    * through with its entries of each step, since the start; -1: the rank has no such lane, or was over. n_host_lanes is
    * cct_job_host_lanes(). */
   int64_t *lane_end_ns;
-  int n_host_lanes;  /* out */
+  int n_host_lanes; /* out */
+  /* Out, before the first next(): what next() has to call again and again while it waits for another process, which it
+   * does by a started operation and its test, never by a blocking one: on host, exchanges go on only then. */
+  enum cct_status (*progress)(struct cct_executor *executor);
   int64_t steps;     /* out: performed by the rank owned here that performed most */
   double binding_us; /* out: host time from next()'s return to the first entry, the median of steps; 0 on sim */
 };

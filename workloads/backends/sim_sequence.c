@@ -218,11 +218,18 @@ static void finish(struct run *run, struct cct_burst *burst) {
   x->steps++;
 }
 
+/* Nothing goes on between steps. */
+static enum cct_status progress(struct cct_executor *x) {
+  (void)x;
+  return CCT_OK;
+}
+
 enum cct_status sim_sequence(struct cct_executor *x, struct cct_sequence *sequence, struct cct_burst *burst) {
   size_t owned = (size_t)x->count + 1;
   int64_t start_ns = x->backend->world->ops->now_ns(x->backend->world);
   struct run run = {.x = x, .sequence = sequence};
   sequence->n_host_lanes = cct_job_host_lanes(x->job);
+  sequence->progress = progress;
   sequence->steps = 0;
   sequence->binding_us = 0;
   run.turns = calloc((size_t)x->job->ranks + owned, sizeof *run.turns);
