@@ -239,12 +239,15 @@ static enum cct_status perform_experiment(struct block *block, int cell, const s
   const struct cct_experiment *experiment = call->experiment;
   struct progress progress = {block, cell};
   int n_outputs = cct_experiment_outputs(experiment), n;
+  int64_t samples = block->agenda->samples;
   enum cct_status status = CCT_OK;
+  if (experiment->most_samples && samples > experiment->most_samples)
+    samples = experiment->most_samples;
   if (block->emulated)
     return cct_fail(CCT_UNSUPPORTED,
                     "experiment '%s': it measures the machine as it is, and emulation changes programs",
                     experiment->name);
-  for (int64_t s = 0; !status && s < block->agenda->samples; s++) {
+  for (int64_t s = 0; !status && s < samples; s++) {
     double values[CCT_MOST_OUTPUTS];
     int64_t start_ns = cct_clock_ns();
     feed(&progress, "experiment", s);

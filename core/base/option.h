@@ -111,7 +111,7 @@ enum cct_option_scope {
     CELL, "workload collective: what the ranks do")                                                                    \
   X(PROBE_NAME, "probe", 0, WORD, 0, 0, "submission",                                                                  \
     "submission|sync|graph|decode-loop|h2d|d2h|d2d|p2p|gemm|hbm|bare-sync|floor|blocked-h2d|blocked-d2h|both|streams|" \
-    "hostwork|experiment",                                                                                             \
+    "threads|load|save|hostwork|experiment",                                                                           \
     CCT_RUN, CELL, "workload probe: the unit cost to pay (docs/probe.md)")                                             \
   X(EXPERIMENT, "experiment", 0, TEXT, 0, 0, NULL, "NAME[/PARAMETER..]", CCT_RUN, CELL,                                \
     "workload probe: what is no program, by its name in docs/probe.md")                                                \
@@ -167,7 +167,7 @@ enum cct_option_scope {
   X(BACKEND, "backend", 0, WORD, 0, 0, "auto", "auto|cuda|host|sim", CCT_MEASURES, COMMAND, "what performs the step")  \
   X(CONDITION, "condition", 0, TEXT, 0, 0, NULL, "C[,C..]", CCT_MEASURES, COMMAND,                                     \
     "the arms: off, on, tee, stripped, emulated:PROFILE")                                                              \
-  X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN | CCT_COLL, COMMAND,                                  \
+  X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN | CCT_COLL | CCT_PROBE, COMMAND,                      \
     "compare another factor than the condition: a cell's key, net, tuner or registration")                             \
   X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE",                                                         \
     CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE | CCT_COLL, COMMAND,                                              \

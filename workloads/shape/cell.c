@@ -48,7 +48,7 @@ static int is_word(const struct cct_options *cell, enum cct_option_id id, const 
 static int is_read_bare(const struct cct_options *cell, enum cct_option_id id, int is_probe) {
   switch (id) {
   case CCT_OPT_CALLS:
-    return !is_probe || !is_word(cell, CCT_OPT_PROBE_NAME, "experiment blocked-h2d blocked-d2h both");
+    return !is_probe || !is_word(cell, CCT_OPT_PROBE_NAME, "experiment blocked-h2d blocked-d2h both load save");
   case CCT_OPT_COLLECTIVE:
   case CCT_OPT_GRAPH:
     return !is_probe;
@@ -57,13 +57,13 @@ static int is_read_bare(const struct cct_options *cell, enum cct_option_id id, i
   case CCT_OPT_SKEW:
     return !is_probe && is_word(cell, CCT_OPT_COLLECTIVE, "all_to_allv");
   case CCT_OPT_BYTES:
-    return !is_probe || is_word(cell, CCT_OPT_PROBE_NAME, "h2d d2h d2d p2p hbm blocked-h2d blocked-d2h both streams");
+    return !is_probe || is_word(cell, CCT_OPT_PROBE_NAME, "h2d d2h d2d p2p hbm blocked-h2d blocked-d2h both streams threads load save");
   case CCT_OPT_TYPE:
     return !is_probe || is_word(cell, CCT_OPT_PROBE_NAME, "gemm");
   case CCT_OPT_PROBE_NAME:
     return is_probe;
   case CCT_OPT_MEMORY:
-    return is_probe && is_word(cell, CCT_OPT_PROBE_NAME, "h2d d2h blocked-h2d blocked-d2h both");
+    return is_probe && is_word(cell, CCT_OPT_PROBE_NAME, "h2d d2h blocked-h2d blocked-d2h both threads load save");
   case CCT_OPT_GEMM_SHAPE:
     return is_probe && is_word(cell, CCT_OPT_PROBE_NAME, "gemm");
   default:

@@ -13,10 +13,13 @@
  */
 #define CCT_PROBE_DELAY_NS 16000000
 #define CCT_PROBE_WORK_NS  1000000
+/* A model is loaded and saved in pieces of so many bytes: one 8192 x 1024 matrix in bf16. */
+#define CCT_PROBE_TENSOR_BYTES (16 << 20)
 
 struct cct_experiment {
   const char *name;
   int n_parameters; /* whole numbers */
+  int most_samples; /* of a block; 0: as many as any cell */
   struct {
     const char *name, *unit, *better; /* as a metric of the record */
   } outputs[CCT_MOST_OUTPUTS];

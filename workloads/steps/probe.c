@@ -8,6 +8,8 @@
  *  both        h2d and d2h at once                 streams  `calls` h2d copies on as many streams
  *  blocked-*   a copy behind CCT_PROBE_DELAY_NS, and host work of that length behind its call: one delay if the call
  *              returns at once, two if it holds its caller
+ *  threads     `calls` h2d copies by as many host threads, each on a stream of its own
+ *  load, save  `bytes` between host and device in tensors of CCT_PROBE_TENSOR_BYTES, each in a place of its own
  *  hostwork    1 ms of work on the host            experiment  an empty kernel that stands for what is no program */
 #include <stdio.h>
 #include <string.h>
@@ -113,6 +115,35 @@ static void add_copies(struct cct_bare *bare, const struct cct_op *copies, int n
     cct_bare_sync(bare, first + i);
 }
 
+/* Copies by host lanes of their own, each of which awaits its own. */
+static void add_threads(struct cct_bare *bare, enum cct_memory memory, int64_t bytes, int n) {
+  int first_stream = bare->program->n_lanes, first_host = first_stream + n;
+  for (int i = 0; i < 2 * n; i++) {
+    char name[24];
+    snprintf(name, sizeof name, "%s%d", i < n ? "copies" : "thread", i % n);
+    cct_program_add_lane(bare->program, name, i < n ? CCT_LANE_STREAM : CCT_LANE_HOST);
+  }
+  for (int i = 0; i < n; i++) {
+    struct cct_op copy = plain(CCT_OP_COPY), sync = plain(CCT_OP_SYNC);
+    set_copy(bare, CCT_COPY_H2D, memory, bytes, &copy);
+    copy.name = "copy";
+    sync.name = "sync";
+    copy.lane = sync.lane = first_stream + i;
+    copy.host = sync.host = first_host + i;
+    (void)cct_program_add(bare->program, &copy, NULL, 0);
+    (void)cct_program_add(bare->program, &sync, NULL, 0);
+  }
+}
+
+static void add_tensors(struct cct_bare *bare, enum cct_direction direction, enum cct_memory memory, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += CCT_PROBE_TENSOR_BYTES) {
+    struct cct_op op = plain(CCT_OP_COPY);
+    int64_t left = bytes - at;
+    set_copy(bare, direction, memory, left < CCT_PROBE_TENSOR_BYTES ? left : CCT_PROBE_TENSOR_BYTES, &op);
+    (void)cct_bare_add(bare, op, "tensor");
+  }
+}
+
 static enum cct_memory memory_of(const struct cct_options *cell) {
   const char *memory = cell->v[CCT_OPT_MEMORY].s;
   return !strcmp(memory, "pageable") ? CCT_MEM_PAGEABLE : !strcmp(memory, "mapped") ? CCT_MEM_MAPPED : CCT_MEM_PINNED;
@@ -142,6 +173,10 @@ static int emit_whole(struct cct_bare *bare, const struct cct_options *cell, con
     set_copy(bare, CCT_COPY_H2D, CCT_MEM_PINNED, bytes, &copies[0]);
     copies[1] = copies[0];
     add_copies(bare, copies, (int)calls);
+  } else if (!strcmp(probe, "threads")) {
+    add_threads(bare, memory_of(cell), bytes, (int)calls);
+  } else if (!strcmp(probe, "load") || !strcmp(probe, "save")) {
+    add_tensors(bare, *probe == 'l' ? CCT_COPY_H2D : CCT_COPY_D2H, memory_of(cell), bytes);
   } else if (!strcmp(probe, "hostwork")) {
     for (int64_t i = 0; i < calls; i++)
       add_hostwork(bare, CCT_PROBE_WORK_NS);
@@ -179,8 +214,8 @@ enum cct_status cct_emit_probe_step(struct cct_bare *bare, const struct cct_opti
   int from = -1, to = -1;
   if (is_ring && bare->all < 0)
     return cct_fail(CCT_USAGE, "the p2p probe needs two ranks or more, --np is 1");
-  if (!strcmp(probe, "streams") && calls > MOST_STREAMS)
-    return cct_fail(CCT_USAGE, "the streams probe takes up to %d streams, --calls is %lld", MOST_STREAMS,
+  if ((!strcmp(probe, "streams") || !strcmp(probe, "threads")) && calls > MOST_STREAMS)
+    return cct_fail(CCT_USAGE, "the %s probe takes up to %d %s, --calls is %lld", probe, MOST_STREAMS, probe,
                     (long long)calls);
   if (emit_whole(bare, cell, probe))
     return CCT_OK;
