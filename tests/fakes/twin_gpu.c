@@ -539,3 +539,14 @@ cudaError_t cct_kernel_ping_pong(const struct cct_p2p_peers *peers, int n, int64
   (void)s;
   return cudaErrorNotSupported;
 }
+cudaError_t cct_kernel_dispatch(const struct cct_p2p_peers *peers, const void *in, int64_t in_bytes, int64_t tokens,
+                                int64_t row_bytes, int blocks, cudaStream_t s) {
+  (void)peers;
+  (void)in;
+  (void)in_bytes;
+  (void)tokens;
+  (void)row_bytes;
+  (void)blocks;
+  (void)s;
+  return cudaErrorNotSupported;
+}

@@ -111,16 +111,21 @@ void figures_links(struct gpu *gpu) {
   if (gpu->world->size != 2)
     return;
   for (int i = 0; i < 3; i++) {
-    double rate[4];
-    for (int way = 0; way < 4; way++)
-      rate[way] = one_value(gpu, "p2p_copy", (double[]){sizes[i], way & 1, 1 + way / 2}, 3);
-    gpu_say(gpu, "      %4.0f MiB read GPU to GPU: copy engine %.1f, SM %.1f GB/s; both ways at once %.1f, %.1f\n",
-            sizes[i] / (1 << 20), rate[0], rate[1], rate[2], rate[3]);
-    gpu_check(gpu, i < 2 || gpu->is_shared || (rate[0] > 100 && rate[1] > 100 && rate[2] > 1.5 * rate[0]),
+    double rate[8];
+    for (int way = 0; way < 8; way++)
+      rate[way] = one_value(gpu, "p2p_copy", (double[]){sizes[i], way % 4, 1 + way / 4}, 3);
+    for (int is_write = 0; is_write < 2; is_write++)
+      gpu_say(gpu, "      %4.0f MiB %s GPU to GPU: copy engine %.1f, SM %.1f GB/s; both ways at once %.1f, %.1f\n",
+              sizes[i] / (1 << 20), is_write ? "written" : "read", rate[2 * is_write], rate[2 * is_write + 1],
+              rate[2 * is_write + 4], rate[2 * is_write + 5]);
+    gpu_check(gpu, i < 2 || gpu->is_shared || (rate[0] > 100 && rate[1] > 100 && rate[4] > 1.5 * rate[0]),
               "%.0f MiB between GPUs go over NVLink, both ways at once", sizes[i] / (1 << 20));
   }
   double us = one_value(gpu, "short_write", (double[]){2000}, 1);
   gpu_check(gpu, gpu->is_shared || gpu->world->rank || (us > 0.1 && us < 5), "a short write, one way: %.3f us", us);
+  us = one_value(gpu, "dispatch", (double[]){128, 7168}, 2);
+  gpu_check(gpu, gpu->is_shared || gpu->world->rank || (us > 0.5 && us < 200), "128 rows of 7 KiB dispatched: %.2f us",
+            us);
   gpu_say(gpu, "      a communicator: %.1f ms\n", one_value(gpu, "communicator", NULL, 0) / 1e6);
 }
 
@@ -130,8 +135,10 @@ void check_trials(struct gpu *gpu) {
     const char *name;
     double parameter;
     int n_parameters, n_values;
-  } trials[] = {{"memory", 0, 0, 3},     {"managed", 64 << 20, 1, 2}, {"mapped", 64 << 20, 1, 1}, {"gdr", 0, 0, 1},
-                {"checkpoint", 0, 0, 1}, {"marker", 1, 1, 1},         {"marker", 0, 1, 1}};
+  } trials[] = {
+      {"memory", 0, 0, 3},          {"managed", 2 << 20, 1, 2},  {"mapped", 64 << 20, 1, 1}, {"gdr", 0, 0, 1},
+      {"checkpoint", 0, 0, 1},      {"marker", 1, 1, 1},         {"marker", 0, 1, 1},        {"bare_sync", 500, 1, 2},
+      {"aes_rate", 16 << 20, 1, 1}, {"aes_copy", 64 << 20, 1, 1}};
   for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
     double out[3] = {0};
     int got = 0;

@@ -9,7 +9,7 @@
 
 static int cuda_available(char *why, size_t n) {
   int gpus = 0;
-  cct_cuda_context_trial();
+  cct_cuda_child_trial();
   cudaError_t error = cudaGetDeviceCount(&gpus);
   if (error == cudaSuccess && gpus > 0)
     return 1;

@@ -80,6 +80,28 @@ static enum cct_status run_bare_launch(struct experiment *e) {
   return status;
 }
 
+/* Synchronisations with nothing to wait for, and behind an empty kernel each. */
+static enum cct_status run_bare_sync(struct experiment *e) {
+  int n = (int)e->parameters[0];
+  cudaStream_t stream = e->backend->side;
+  enum cct_status status = n > 0 ? CCT_OK : cct_fail(CCT_USAGE, "cuda: bare_sync of no synchronisation");
+  for (int is_behind = 0; !status && is_behind < 2; is_behind++) {
+    cudaError_t error = cudaSuccess;
+    int64_t start_ns = 0;
+    for (int i = -n / 10; error == cudaSuccess && i < n; i++) { /* the first warm up */
+      if (i == 0)
+        start_ns = cct_clock_ns();
+      if (is_behind)
+        error = cct_kernel_bare_launches(1, stream);
+      if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    }
+    give(e, (double)(cct_clock_ns() - start_ns) / n);
+    status = CCT_CUDA(error);
+  }
+  return status;
+}
+
 static enum cct_status run_bare_gemm(struct experiment *e) {
   struct cct_backend *backend = e->backend;
   int m = (int)e->parameters[0], n = (int)e->parameters[1], k = (int)e->parameters[2], reps = (int)e->parameters[3];
@@ -228,19 +250,24 @@ enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *nam
       {"stamps", 0, run_stamps},
       {"submitting", 0, run_submitting},
       {"bare_launch", 1, run_bare_launch},
+      {"bare_sync", 1, run_bare_sync},
       {"bare_gemm", 4, run_bare_gemm},
+      {"aes_rate", 1, cct_cuda_run_aes_rate},
+      {"aes_copy", 1, cct_cuda_run_aes_copy},
       {"host_register", 1, run_host_register},
       {"stale_memory", 1, run_stale_memory},
       {"caller_blocked", 2, run_caller_blocked},
       {"delay", 1, run_delay},
       {"p2p_copy", 3, cct_cuda_run_p2p_copy},
       {"short_write", 1, cct_cuda_run_short_write},
+      {"dispatch", 2, cct_cuda_run_dispatch},
       {"peer", 0, cct_cuda_run_peer},
       {"communicator", 0, cct_cuda_run_communicator},
       {"memory", 0, cct_cuda_run_memory},
       {"marker", 1, cct_cuda_run_marker},
       {"managed", 1, cct_cuda_run_managed},
       {"mapped", 1, cct_cuda_run_mapped},
+      {"processes", 2, cct_cuda_run_processes},
       {"context", 0, cct_cuda_run_context},
       {"gdr", 0, cct_cuda_run_gdr},
       {"checkpoint", 0, cct_cuda_run_checkpoint},

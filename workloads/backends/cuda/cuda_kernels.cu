@@ -332,6 +332,36 @@ __global__ void __launch_bounds__(512)
   }
 }
 
+// A warp a row. Places are spread by a prime, as rows of a batch go to experts; the block that is through last tells the
+// peer, and waits for the peer's.
+__global__ void __launch_bounds__(512) dispatch(const __grid_constant__ cct_p2p_peers p, const uint4 *in, int64_t in_rows,
+                                                int64_t tokens, int64_t row) {
+  constexpr int64_t prime = 1000003;
+  cct_p2p_area *own = p.area[p.rank], *peer = p.area[1 - p.rank];
+  uint4 *out = (uint4 *)peer->data;
+  int64_t warps = (int64_t)gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
+  for (int64_t t = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; t < tokens; t += warps) {
+    const uint4 *src = in + t % in_rows * row;
+    uint4 *dst = out + t * prime % tokens * row;
+    for (int64_t i = lane; i < row; i += 32)
+      dst[i] = src[i];
+  }
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0 && atomicAdd(&own->finished, 1u) == gridDim.x - 1) {
+    uint32_t turn = own->ping_turn + 1;
+    own->finished = 0;
+    own->ping_turn = turn;
+    store_release(&peer->ping, turn);
+    int64_t since = now_ns();
+    while ((int32_t)(load_acquire(&own->ping) - turn) < 0)
+      if (now_ns() - since > p.limit_ns) {
+        own->is_late = 1;
+        break;
+      }
+  }
+}
+
 __global__ void ping_pong(const __grid_constant__ cct_p2p_peers p, int n, int64_t *out) {
   cct_p2p_area *own = p.area[p.rank], *peer = p.area[1 - p.rank];
   uint32_t turn = own->ping_turn;
@@ -438,6 +468,14 @@ cudaError_t cct_kernel_p2p_reduce(const cct_p2p_peers *peers, int is_twoshot, cc
   }
 #undef P2P
   return cudaGetLastError();
+}
+
+cudaError_t cct_kernel_dispatch(const cct_p2p_peers *peers, const void *in, int64_t in_bytes, int64_t tokens,
+                                int64_t row_bytes, int blocks, cudaStream_t stream) {
+  constexpr int wide = 512;
+  int64_t most = (tokens * 32 + wide - 1) / wide;
+  LAUNCH(dispatch, (int)(most < blocks ? most : blocks), wide, stream, *peers, (const uint4 *)in, in_bytes / row_bytes,
+         tokens, row_bytes / 16);
 }
 
 cudaError_t cct_kernel_ping_pong(const cct_p2p_peers *peers, int n, int64_t *out, cudaStream_t stream) {

@@ -110,6 +110,12 @@ struct cct_p2p_peers {
 };
 cudaError_t cct_kernel_p2p_reduce(const struct cct_p2p_peers *peers, int is_twoshot, enum cct_kernel_type type,
                                   const void *in, void *out, int64_t bytes, cudaStream_t stream);
+/* `tokens` rows of `row_bytes` (a multiple of 16) from `in` (`in_bytes`, its rows in turn), each stored to its place in
+ * the peer's `data` by the threads of a warp; then both wait for each other's. Ranks 0 and 1; at most
+ * CCT_DISPATCH_BYTES. */
+#define CCT_DISPATCH_BYTES (4 * CCT_P2P_LIMIT_BYTES)
+cudaError_t cct_kernel_dispatch(const struct cct_p2p_peers *peers, const void *in, int64_t in_bytes, int64_t tokens,
+                                int64_t row_bytes, int blocks, cudaStream_t stream);
 /* `n` round trips of one word between the areas' owners 0 and 1; out[0] of rank 0: ns of all of them. */
 cudaError_t cct_kernel_ping_pong(const struct cct_p2p_peers *peers, int n, int64_t *out, cudaStream_t stream);
 

@@ -22,22 +22,32 @@ static enum cct_status open_all(struct cct_backend *backend, struct communicator
 
 /* ---- copies ---- */
 
-struct pair { /* own memory, and the other rank's mapped here */
-  char *own, *to, *peer;
+enum kind { /* of p2p_copy, its second parameter */
+  READ_CE,
+  READ_SM,
+  WRITE_CE,
+  WRITE_SM,
+};
+static int is_write(enum kind kind) {
+  return kind == WRITE_CE || kind == WRITE_SM;
+}
+
+struct pair { /* own memory, and the other rank's mapped here: what it reads from, or writes to */
+  char *from, *to, *peer;
 };
 
-static enum cct_status pair_open(struct cct_backend *backend, size_t bytes, struct pair *pair) {
+static enum cct_status pair_open(struct cct_backend *backend, size_t bytes, enum kind kind, struct pair *pair) {
   const struct cct_world *world = backend->world;
   cudaIpcMemHandle_t own, all[2];
-  enum cct_status status = CCT_CUDA(cudaMalloc((void **)&pair->own, bytes));
+  enum cct_status status = CCT_CUDA(cudaMalloc((void **)&pair->from, bytes));
   if (!status)
     status = CCT_CUDA(cudaMalloc((void **)&pair->to, bytes));
   if (!status)
-    status = CCT_CUDA(cct_kernel_random(pair->own, (int64_t)bytes, 1, backend->side));
+    status = CCT_CUDA(cct_kernel_random(pair->from, (int64_t)bytes, 1, backend->side));
   if (!status)
     status = cct_cuda_wait_stream(backend, backend->side);
   if (!status)
-    status = CCT_CUDA(cudaIpcGetMemHandle(&own, pair->own));
+    status = CCT_CUDA(cudaIpcGetMemHandle(&own, is_write(kind) ? pair->to : pair->from));
   status = agree(world, status);
   if (!status)
     status = world->ops->allgather(world, &own, sizeof own, all);
@@ -50,33 +60,35 @@ static void pair_close(const struct cct_backend *backend, struct pair *pair) {
   if (pair->peer)
     cudaIpcCloseMemHandle(pair->peer);
   (void)backend->world->ops->barrier(backend->world); /* nobody frees what the other still has mapped */
-  cudaFree(pair->own);
+  cudaFree(pair->from);
   cudaFree(pair->to);
 }
 
-static enum cct_status enqueue_reads(struct cct_backend *backend, const struct pair *pair, size_t bytes, int by_sm,
-                                     int n) {
+static enum cct_status enqueue_copies(struct cct_backend *backend, const struct pair *pair, size_t bytes,
+                                      enum kind kind, int n) {
   enum cct_status status = CCT_OK;
+  char *to = is_write(kind) ? pair->peer : pair->to, *from = is_write(kind) ? pair->from : pair->peer;
   for (int i = 0; !status && i < n; i++)
-    status = by_sm ? CCT_CUDA(cct_kernel_copy(pair->to, pair->peer, (int64_t)bytes, 8 * backend->sms, backend->side))
-                   : CCT_CUDA(cudaMemcpyAsync(pair->to, pair->peer, bytes, cudaMemcpyDefault, backend->side));
+    status = kind == READ_SM || kind == WRITE_SM
+                 ? CCT_CUDA(cct_kernel_copy(to, from, (int64_t)bytes, 8 * backend->sms, backend->side))
+                 : CCT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, backend->side));
   return status;
 }
 
-/* GB/s of reads on end, by the GPU's own clock; the first is not timed. */
-static enum cct_status time_reads(struct cct_backend *backend, const struct pair *pair, size_t bytes, int by_sm,
-                                  double *gb_s_out) {
-  int n = bytes > (size_t)256 << 20 ? 2 : bytes > (size_t)1 << 20 ? 10 : 100, n_stamps = 0;
+/* GB/s of copies on end, by the GPU's own clock; the first is not timed. */
+static enum cct_status time_copies(struct cct_backend *backend, const struct pair *pair, size_t bytes, enum kind kind,
+                                   double *gb_s_out) {
+  int n = bytes > (size_t)256 << 20 ? 8 : bytes > (size_t)1 << 20 ? 16 : 100, n_stamps = 0;
   struct cct_stamp stamps[2];
   enum cct_status status = cct_cuda_stamps_reset(backend);
   if (!status)
-    status = enqueue_reads(backend, pair, bytes, by_sm, 1);
+    status = enqueue_copies(backend, pair, bytes, kind, 1);
   if (!status)
     status = CCT_CUDA(cct_kernel_spin(1000000, backend->side)); /* while the host queues what follows */
   if (!status)
     status = CCT_CUDA(cct_kernel_stamp(backend->ring, 0, backend->side));
   if (!status)
-    status = enqueue_reads(backend, pair, bytes, by_sm, n);
+    status = enqueue_copies(backend, pair, bytes, kind, n);
   if (!status)
     status = CCT_CUDA(cct_kernel_stamp(backend->ring, 1, backend->side));
   if (!status)
@@ -96,11 +108,14 @@ enum cct_status cct_cuda_run_p2p_copy(struct experiment *e) {
   struct pair pair = {NULL, NULL, NULL};
   double gb_s = 0;
   enum cct_status status = need_two(backend);
+  if (!status && (bytes < 16 || e->parameters[1] > WRITE_SM || ways < 1 || ways > 2))
+    status = cct_fail(CCT_USAGE, "cuda: p2p_copy/BYTES/KIND/WAYS: 16 bytes or more, kind 0 to 3, 1 or 2 ways");
   if (status)
     return status;
-  status = pair_open(backend, bytes ? bytes : 16, &pair);
+  enum kind kind = (enum kind)(int)e->parameters[1];
+  status = pair_open(backend, bytes, kind, &pair);
   if (!status && world->rank < ways)
-    status = time_reads(backend, &pair, bytes ? bytes : 16, e->parameters[1] > 0, &gb_s);
+    status = time_copies(backend, &pair, bytes, kind, &gb_s);
   status = agree(world, status);
   if (!status)
     status = world->ops->allreduce_f64(world, &gb_s, 1, CCT_REDUCE_SUM);
@@ -132,6 +147,56 @@ enum cct_status cct_cuda_run_short_write(struct experiment *e) {
     status = CCT_CUDA(cudaMemcpy(&ns, backend->probe, sizeof ns, cudaMemcpyDeviceToHost));
   give(e, n > 0 ? (double)ns / n / 2e3 : 0);
   return agree(world, status);
+}
+
+/* ---- dispatch ---- */
+
+/* Each is one kernel that ends when the peer's rows are here too, so that dispatches keep pace by themselves. */
+static enum cct_status time_dispatch(struct cct_backend *backend, const struct cct_p2p_peers *peers, int64_t tokens,
+                                     int64_t row_bytes, double *us_out) {
+  enum {
+    N = 20
+  };
+  int n_stamps = 0;
+  struct cct_stamp stamps[2];
+  enum cct_status status = cct_cuda_stamps_reset(backend);
+  for (int i = -1; !status && i < N; i++) {
+    status = CCT_CUDA(
+        cct_kernel_dispatch(peers, backend->probe, PROBE_BYTES, tokens, row_bytes, backend->sms, backend->side));
+    if (!status && i < 0)
+      status = CCT_CUDA(cct_kernel_spin(1000000, backend->side)); /* while the host queues what follows */
+    if (!status && i < 0)
+      status = CCT_CUDA(cct_kernel_stamp(backend->ring, 0, backend->side));
+  }
+  if (!status)
+    status = CCT_CUDA(cct_kernel_stamp(backend->ring, 1, backend->side));
+  if (!status)
+    status = cct_cuda_wait_stream(backend, backend->side);
+  if (!status)
+    status = cct_cuda_stamps_read(backend, stamps, 2, &n_stamps);
+  if (!status)
+    *us_out = (double)(stamps[1].ns - stamps[0].ns) / 1e3 / N;
+  return status;
+}
+
+enum cct_status cct_cuda_run_dispatch(struct experiment *e) {
+  struct cct_backend *backend = e->backend;
+  int64_t tokens = (int64_t)e->parameters[0], row_bytes = (int64_t)e->parameters[1];
+  struct communicator *c = NULL;
+  double us = 0;
+  enum cct_status status = need_two(backend);
+  if (!status && (tokens < 1 || row_bytes < 16 || row_bytes % 16 || row_bytes > (int64_t)PROBE_BYTES ||
+                  tokens > CCT_DISPATCH_BYTES / row_bytes))
+    status =
+        cct_fail(CCT_USAGE, "cuda: dispatch/TOKENS/BYTES: rows of a multiple of 16 bytes up to 1 MiB, 32 MiB together");
+  if (status)
+    return status;
+  status = agree(backend->world, open_all(backend, &c));
+  if (!status)
+    status = time_dispatch(backend, c->peers, tokens, row_bytes, &us);
+  give(e, us);
+  give(e, us > 0 ? (double)(tokens * row_bytes) / us / 1e3 : 0);
+  return agree(backend->world, status);
 }
 
 /* ---- reaching each other ---- */

@@ -329,21 +329,24 @@ static inline void give(struct experiment *e, double value) {
     e->series[e->n++] = value;
 }
 
-/* cuda_links.c, cuda_trials.c */
+/* cuda_links.c, cuda_trials.c, cuda_children.c, cuda_copy.c */
 enum cct_status cct_cuda_run_p2p_copy(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_short_write(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_dispatch(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_peer(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_communicator(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_memory(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_marker(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_managed(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_mapped(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_processes(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_aes_rate(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_aes_copy(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_context(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_gdr(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_checkpoint(struct experiment *e) CCT_CHECKED;
-#define CCT_CONTEXT_TRIAL "CCTAX_CONTEXT_TRIAL"
-/* In a child of the context experiment: creates a context and ends the process. Else nothing. */
-void cct_cuda_context_trial(void);
+/* In a child of an experiment: does what it was started for and ends the process. Else nothing. */
+void cct_cuda_child_trial(void);
 
 /* cuda_facts.c, cuda_verify.c, cuda_experiment.c: the backend's entries of the same names */
 int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *facts, int max);

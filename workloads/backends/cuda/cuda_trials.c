@@ -2,16 +2,11 @@
  * Experiments about what this machine allows and keeps; docs/probe.md names them. A refusal by the driver is the
  * answer: its error code is the value, and no error of what follows. */
 #include <dlfcn.h>
-#include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "machine/nvml.h"
 #include "workloads/backends/cuda/cuda_room.h"
-
-extern char **environ;
 
 static void forget_error(void) {
   (void)cudaGetLastError();
@@ -31,8 +26,9 @@ enum cct_status cct_cuda_run_memory(struct experiment *e) {
   return status;
 }
 
-#define MARKER       0xc5 /* a byte; four of them are a word of the marker */
-#define MARKER_BYTES ((size_t)64 << 20)
+#define MARKER        0xc5 /* a byte; four of them are a word of the marker */
+#define MARKER_BYTES  ((size_t)64 << 20)
+#define MANAGED_BYTES ((size_t)4 << 20)
 
 /* 1: leaves the marker behind; 0: counts what an earlier process left, in memory that nobody has written. */
 enum cct_status cct_cuda_run_marker(struct experiment *e) {
@@ -59,14 +55,11 @@ enum cct_status cct_cuda_run_marker(struct experiment *e) {
 }
 
 enum cct_status cct_cuda_run_managed(struct experiment *e) {
-  size_t bytes = (size_t)e->parameters[0], left = 0, all = 0;
+  size_t bytes = (size_t)e->parameters[0];
   void *memory = NULL;
   int64_t took_ns = 0;
-  enum cct_status status = CCT_CUDA(cudaMemGetInfo(&left, &all));
-  if (!status && bytes > left / 2) /* more than there is could hang the GPU */
-    status = cct_fail(CCT_USAGE, "cuda: managed memory of %zu bytes, and only %zu are free", bytes, left);
-  if (status)
-    return status;
+  if (bytes < 1 || bytes > MANAGED_BYTES) /* a trial, no load: much of it could hang the GPU */
+    return cct_fail(CCT_USAGE, "cuda: managed/BYTES: 1 byte to 4 MiB");
   cudaError_t error = cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal);
   if (error == cudaSuccess) {
     int64_t start_ns = cct_clock_ns();
@@ -97,46 +90,6 @@ enum cct_status cct_cuda_run_mapped(struct experiment *e) {
   forget_error();
   give(e, (double)error);
   return CCT_OK;
-}
-
-/* The child is this program again: a process that has a context cannot fork another. It opens the CUDA module, sees
- * CCT_CONTEXT_TRIAL, and ends when its context has synchronised. */
-enum cct_status cct_cuda_run_context(struct experiment *e) {
-  char trial[48], *arguments[] = {"cctax-rank", "--backends", NULL}, *variables[512];
-  int n = 0, code = 0;
-  pid_t child;
-  posix_spawn_file_actions_t actions;
-  snprintf(trial, sizeof trial, CCT_CONTEXT_TRIAL "=%d", e->backend->device);
-  variables[n++] = trial;
-  for (int i = 0; environ[i] && n < 511; i++)
-    variables[n++] = environ[i];
-  variables[n] = NULL;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", 1 /* write */, 0);
-  int64_t start_ns = cct_clock_ns();
-  int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, variables);
-  if (!error && waitpid(child, &code, 0) != child)
-    error = -1;
-  give(e, (double)(cct_clock_ns() - start_ns));
-  posix_spawn_file_actions_destroy(&actions);
-  return !error && WIFEXITED(code) && WEXITSTATUS(code) == 0
-             ? CCT_OK
-             : cct_fail(CCT_UNSUPPORTED, "cuda: a child process could not create a context");
-}
-
-void cct_cuda_context_trial(void) {
-  const char *device = getenv(CCT_CONTEXT_TRIAL);
-  if (!device)
-    return;
-  cudaError_t error = cudaSetDevice((int)strtol(device, NULL, 10));
-  void *memory = NULL;
-  if (error == cudaSuccess)
-    error = cudaMalloc(&memory, 256);
-  if (error == cudaSuccess)
-    error = cct_kernel_empty(NULL);
-  if (error == cudaSuccess)
-    error = cudaStreamSynchronize(NULL);
-  _Exit(error != cudaSuccess);
 }
 
 enum cct_status cct_cuda_run_gdr(struct experiment *e) {
