@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/own_suite.h"
@@ -6,6 +7,7 @@
 
 enum cct_status cct_cmd_probe(const struct cct_options *options, const char *const *args, int n_args) {
   struct cct_options own = {0};
+  int64_t start_ns = cct_clock_ns();
   int np = 1;
   if (n_args)
     return cct_fail(CCT_USAGE, "'%s': probe has a suite of its own; cctax run %s -o RUN performs another", args[0],
@@ -20,5 +22,7 @@ enum cct_status cct_cmd_probe(const struct cct_options *options, const char *con
   if (!status)
     status = cct_own_perform(&own, cct_probe_suite(own.v[CCT_OPT_BACKEND].s, np), NULL);
   cct_options_free(&own);
+  if (!status || status == CCT_FOUND)
+    cct_note("probed in %.1f s", (double)(cct_clock_ns() - start_ns) / 1e9);
   return status;
 }

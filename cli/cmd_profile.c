@@ -23,8 +23,11 @@ static void print_line(const struct cct_profile_line *line) {
 
 static void print_text(const struct cct_profile_report *report) {
   char text[32];
-  for (size_t i = 0; i < report->n; i++)
+  for (size_t i = 0; i < report->n; i++) {
+    if (i == report->n_values)
+      printf("beside the profile:\n");
     print_line(&report->lines[i]);
+  }
   for (int c = 0; c < 2; c++)
     for (int d = 0; d < 2; d++)
       for (int k = 0; k < 2; k++)
@@ -42,6 +45,7 @@ static enum cct_status print_json(const struct cct_profile_report *report, const
     struct cct_json *row = cct_json_new_object();
     cct_json_set_string(row, "path", report->lines[i].path);
     cct_json_set_string(row, "state", cct_value_state_name(report->lines[i].state));
+    cct_json_set_bool(row, "is_of_profile", i < report->n_values);
     static const char *const keys[] = {"value", "lo", "hi", "spread_pct"};
     const double numbers[] = {e->value, e->lo, e->hi, 100 * e->spread};
     for (int k = 0; k < 4; k++)

@@ -12,10 +12,11 @@
 #include "workloads/shape/cell.h"
 
 enum cct_status cct_probe_set_add(struct cct_probe_set *set, const struct cct_options *cell, const char *metric,
-                                  int block, double n, double value) {
+                                  const char *unit, int block, double n, double value) {
   enum cct_status status = cct_grow((void **)&set->points, &set->capacity, set->n + 1, sizeof *set->points);
   struct cct_probe_point point = {.block = block, .n = n, .value = value};
   snprintf(point.metric, sizeof point.metric, "%s", metric);
+  snprintf(point.unit, sizeof point.unit, "%s", unit);
   if (!status)
     status = cct_options_copy(cell, &point.cell);
   if (!status)
@@ -77,17 +78,20 @@ static enum cct_status add_cell(struct cct_probe_set *set, const struct cct_bloc
       continue;
     status = median_of(metric, &median);
     if (!status)
-      status = cct_probe_set_add(set, &cell, metric->metric.name, block, metric->samples[0].n, median);
+      status =
+          cct_probe_set_add(set, &cell, metric->metric.name, metric->metric.unit, block, metric->samples[0].n, median);
   }
   cct_options_free(&cell);
   cct_json_free(document);
   return status;
 }
 
-static enum cct_probe_column column_of(const char *condition) {
+static enum cct_probe_column column_of(const char *condition, int is_registered) {
   if (!strcmp(condition, "stripped"))
     return CCT_PROBE_STRIPPED;
-  return !strcmp(condition, "on") || !strncmp(condition, "emulated:", 9) ? CCT_PROBE_CONFIDENTIAL : CCT_PROBE_CLEAR;
+  if (!strcmp(condition, "on") || !strncmp(condition, "emulated:", 9))
+    return is_registered ? CCT_PROBE_CONFIDENTIAL_REGISTERED : CCT_PROBE_CONFIDENTIAL;
+  return is_registered ? CCT_PROBE_CLEAR_REGISTERED : CCT_PROBE_CLEAR;
 }
 
 static enum cct_status describe(struct cct_probe_set *set, const struct cct_agenda *agenda, const char *condition,
@@ -126,7 +130,9 @@ enum cct_status cct_probe_points_add(struct cct_probe_points *points, const char
     if (status)
       break;
     const char *condition = cct_agenda_condition(agenda, cct_agenda_block(agenda, b).arm);
-    struct cct_probe_set *set = &points->sets[column_of(condition)];
+    int is_registered =
+        !strcmp(agenda->factor, "registration") && strcmp(agenda->arms[cct_agenda_block(agenda, b).arm], "off") != 0;
+    struct cct_probe_set *set = &points->sets[column_of(condition, is_registered)];
     status = describe(set, agenda, condition, block);
     for (int c = 0; !status && c < block->n_cells; c++)
       if (block->cells[c].state == CCT_CELL_DONE)

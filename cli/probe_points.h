@@ -11,12 +11,15 @@ enum cct_probe_column {   /* by the condition of the block */
   CCT_PROBE_CLEAR,        /* off, tee */
   CCT_PROBE_STRIPPED,     /* clear without multicast */
   CCT_PROBE_CONFIDENTIAL, /* on, emulated */
+  /* The same with buffers registered while a graph is captured (--arms registration=off,on): beside the profile. */
+  CCT_PROBE_CLEAR_REGISTERED,
+  CCT_PROBE_CONFIDENTIAL_REGISTERED,
   CCT_PROBE_COLUMNS,
 };
 
 struct cct_probe_point {
   struct cct_options cell; /* owned */
-  char metric[24];
+  char metric[24], unit[24];
   int block;       /* tells repeats apart, over all runs */
   double n, value; /* repetitions a burst; median, of a step in us a repetition */
 };
@@ -41,7 +44,7 @@ enum cct_status cct_probe_points_add(struct cct_probe_points *points, const char
 void cct_probe_points_free(struct cct_probe_points *points);
 /* Adds one point; the cell is copied. */
 enum cct_status cct_probe_set_add(struct cct_probe_set *set, const struct cct_options *cell, const char *metric,
-                                  int block, double n, double value) CCT_CHECKED;
+                                  const char *unit, int block, double n, double value) CCT_CHECKED;
 const char *cct_probe_set_fact(const struct cct_probe_set *set, const char *name); /* NULL: it has none of that name */
 
 #endif

@@ -55,7 +55,7 @@ static void add_channel(struct cct_json *cells) {
   set_numbers(cell(cells, "hostwork"), "calls", NUMBERS(1, 4), INT64_MAX);
 }
 
-static void add_copies(struct cct_json *cells, int64_t most, int64_t most_pageable) {
+static void add_copies(struct cct_json *cells, int64_t most, int64_t most_both) {
   static const int64_t sizes[] = {256, 4 * K, 16 * K, 64 * K, 256 * K, M, 4 * M, 16 * M, 64 * M, 256 * M, G, 0};
   static const char *const memories[] = {"pinned", "pageable", "mapped"};
   for (int m = 0; m < 3; m++)
@@ -63,22 +63,34 @@ static void add_copies(struct cct_json *cells, int64_t most, int64_t most_pageab
       struct cct_json *copy = cell(cells, d ? "d2h" : "h2d");
       cct_json_set_string(copy, "memory", memories[m]);
       close_calls(copy);
-      set_numbers(copy, "bytes", sizes, m == 0 ? most : most_pageable);
+      set_numbers(copy, "bytes", sizes, most);
     }
   struct cct_json *inside = cell(cells, "d2d"), *both = cell(cells, "both"), *streams = cell(cells, "streams"),
-                  *parts = cell(cells, "h2d");
+                  *threads = cell(cells, "threads"), *parts = cell(cells, "h2d");
   close_calls(inside);
-  set_numbers(inside, "bytes", NUMBERS(M, 16 * M, 256 * M), most);
+  set_numbers(inside, "bytes", sizes, most);
   set_words(both, "memory", WORDS("pinned", "pageable"));
-  set_numbers(both, "bytes", NUMBERS(M, 16 * M, 256 * M), most_pageable);
+  set_numbers(both, "bytes", NUMBERS(M, 16 * M, 256 * M), most_both);
   cct_json_set_i64(streams, "bytes", 16 * M);
   set_numbers(streams, "calls", NUMBERS(1, 2, 4), INT64_MAX);
+  cct_json_set_i64(threads, "bytes", 16 * M);
+  set_words(threads, "memory", WORDS("pinned", "pageable"));
+  set_numbers(threads, "calls", NUMBERS(1, 2, 4), INT64_MAX);
   cct_json_set_i64(parts, "bytes", 4 * K); /* 4 MiB in 1024 parts, beside one copy of 4 MiB */
   cct_json_set_i64(parts, "calls", 1024);
   for (int d = 0; d < 2; d++) {
     struct cct_json *blocked = cell(cells, d ? "blocked-d2h" : "blocked-h2d");
     set_words(blocked, "memory", WORDS("pinned", "pageable"));
     cct_json_set_i64(blocked, "bytes", 4 * K);
+  }
+}
+
+/* Two sizes: what 72 GB take follows from the line through them. */
+static void add_model(struct cct_json *cells, int is_small) {
+  for (int d = 0; d < 2; d++) {
+    struct cct_json *object = cell(cells, d ? "save" : "load");
+    set_words(object, "memory", WORDS("pinned", "pageable"));
+    set_numbers(object, "bytes", is_small ? NUMBERS(16 * M, 48 * M) : NUMBERS(128 * M, 512 * M), INT64_MAX);
   }
 }
 
@@ -123,9 +135,12 @@ static void add_ranks(struct cct_json *cells, int np, int64_t most) {
 
 static void add_experiments(struct cct_json *cells, const char *backend, int np) {
   static const char *const host[] = {"aes_rate/16M", "copy_rate/64M", "seal_chunk/512K", "submission", NULL};
-  static const char *const cuda[] = {"clock/100000000",
+  static const char *const cuda[] = {"aes_rate/16M",
+                                     "aes_copy/64M",
+                                     "clock/100000000",
                                      "timer_step",
                                      "bare_launch/500",
+                                     "bare_sync/500",
                                      "host_register/4K",
                                      "host_register/1M",
                                      "stale_memory/100",
@@ -133,8 +148,10 @@ static void add_experiments(struct cct_json *cells, const char *backend, int np)
                                      "caller_blocked/256M/20000000",
                                      "delay/10000",
                                      "memory",
-                                     "managed/64M",
+                                     "managed/2M",
                                      "mapped/64M",
+                                     "processes/1/16M",
+                                     "processes/2/16M",
                                      "context",
                                      "gdr",
                                      "checkpoint",
@@ -144,9 +161,15 @@ static void add_experiments(struct cct_json *cells, const char *backend, int np)
   static const char *const pair[] = {"peer",
                                      "p2p_copy/1G/0/1",
                                      "p2p_copy/1G/1/1",
+                                     "p2p_copy/1G/2/1",
+                                     "p2p_copy/1G/3/1",
                                      "p2p_copy/1G/0/2",
                                      "p2p_copy/1G/1/2",
+                                     "p2p_copy/1G/2/2",
+                                     "p2p_copy/1G/3/2",
                                      "short_write/1000",
+                                     "dispatch/128/7K",
+                                     "dispatch/4K/7K",
                                      "communicator",
                                      NULL};
   const char *const *lists[] = {!strcmp(backend, "host") ? host : cuda, pair};
@@ -170,6 +193,7 @@ struct cct_json *cct_probe_suite(const char *backend, int np) {
   cct_json_set_i64(suite, "warmup", 3);
   add_channel(cells);
   add_copies(cells, is_small ? 16 * M : G, is_small ? 16 * M : 256 * M);
+  add_model(cells, is_small);
   add_device(cells, is_small);
   if (np > 1)
     add_ranks(cells, np, is_small ? 4 * M : 256 * M);

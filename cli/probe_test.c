@@ -73,7 +73,7 @@ static void play(const struct cct_profile *machine, const struct cct_profile *em
     assert_int_equal(cct_step_build(&cells[i], &step), CCT_OK);
     assert_int_equal(cct_predict(step.job, machine, emulated, mask, step.bindings, 1, &ns), CCT_OK);
     for (int block = 0; block < REPEATS; block++)
-      assert_int_equal(cct_probe_set_add(set, &cells[i], "step", block, 1,
+      assert_int_equal(cct_probe_set_add(set, &cells[i], "step", "us", block, 1,
                                          (double)ns / 1e3 * (spread > 0 ? noise(spread, seed, i, block) : 1)),
                        CCT_OK);
     cct_step_free(&step);
@@ -334,6 +334,116 @@ static void repeats_that_disagree_never_enter_a_profile_silently(void **state) {
   cct_profile_free(profile);
 }
 
+/* ---- beside the profile ---- */
+
+static int64_t predict_cell(const struct cct_profile *machine, const char *probe, const char *memory,
+                            const char *bytes) {
+  struct cct_options cell;
+  struct cct_step step;
+  int64_t ns;
+  assert_int_equal(cct_options_init(&cell), CCT_OK);
+  assert_int_equal(cct_option_set(&cell, CCT_OPT_WORKLOAD, "probe", "test"), CCT_OK);
+  assert_int_equal(cct_option_set(&cell, CCT_OPT_PROBE_NAME, probe, "test"), CCT_OK);
+  assert_int_equal(cct_option_set(&cell, CCT_OPT_MEMORY, memory, "test"), CCT_OK);
+  assert_int_equal(cct_option_set(&cell, CCT_OPT_BYTES, bytes, "test"), CCT_OK);
+  assert_int_equal(cct_option_set(&cell, CCT_OPT_NP, "1", "test"), CCT_OK);
+  assert_int_equal(cct_step_build(&cell, &step), CCT_OK);
+  assert_int_equal(cct_predict(step.job, machine, NULL, CCT_ALL_BOUNDARIES, NULL, 1, &ns), CCT_OK);
+  cct_step_free(&step);
+  cct_options_free(&cell);
+  return ns;
+}
+
+static void report_of(const struct cct_profile *machine, const struct cct_profile *base,
+                      struct cct_profile_report *report) {
+  struct cct_probe_points points = {0};
+  play(machine, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
+  cct_profile_free(make(&points, base, report));
+  cct_probe_points_free(&points);
+}
+
+/* The line through what was measured is where 72 GB lie; an altered copy alters what it loads or saves, and no other.
+ */
+static void what_72_gb_take_follows_from_the_sizes_measured(void **state) {
+  static const char *const probes[] = {"load", "save"}, *const memories[] = {"pinned", "pageable"};
+  (void)state;
+  struct cct_profile *profile = load("h200"), *twin = load("h200");
+  struct cct_profile_report report, altered;
+  report_of(profile, profile, &report);
+  twin->clear.copy[1][1].gb_s.value *= 0.7;
+  report_of(twin, profile, &altered);
+  for (int p = 0; p < 2; p++)
+    for (int m = 0; m < 2; m++) {
+      char path[64];
+      snprintf(path, sizeof path, "clear.%s.%s.s_at_72_gb", probes[p], memories[m]);
+      const struct cct_estimate *e = &line_of(&report, path)->estimate, *a = &line_of(&altered, path)->estimate;
+      double truth = (double)predict_cell(profile, probes[p], memories[m], "72000000000") / 1e9;
+      double other = (double)predict_cell(twin, probes[p], memories[m], "72000000000") / 1e9;
+      if (fabs(e->value - truth) > 1e-3 * truth || fabs(a->value - other) > 1e-3 * other)
+        fail_msg("%s: %.6g s and %.6g s, they take %.6g and %.6g", path, e->value, a->value, truth, other);
+      int is_altered = a->lo > e->hi || a->hi < e->lo;
+      assert_int_equal(is_altered, p == 1 && m == 1);
+      assert_int_equal(line_of(&report, path)->state, CCT_VALUE_MEASURED);
+    }
+  cct_profile_report_free(&report);
+  cct_profile_report_free(&altered);
+  cct_profile_free(profile);
+  cct_profile_free(twin);
+}
+
+/* Copies at once, by streams and by threads, in one process or two: bytes of all over the time. */
+static void copies_at_once_are_told_as_rates(void **state) {
+  (void)state;
+  struct cct_profile *profile = load("h200");
+  struct cct_profile_report report;
+  report_of(profile, profile, &report);
+  double pinned = profile->clear.copy[0][0].gb_s.value, pageable = profile->clear.copy[0][1].gb_s.value;
+  const struct {
+    const char *path;
+    double most; /* copies of sim share nothing */
+  } rows[] = {{"clear.streams.pinned.16777216x4.np1.gb_s", 4 * pinned},
+              {"clear.threads.pinned.16777216x4.np1.gb_s", 4 * pinned},
+              {"clear.threads.pageable.16777216x2.np1.gb_s", 2 * pageable},
+              {"clear.h2d.pinned.67108864x1.np2.gb_s", 2 * pinned}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    double value = line_of(&report, rows[i].path)->estimate.value;
+    if (!(value < rows[i].most && value > 0.9 * rows[i].most))
+      fail_msg("%s: %.6g GB/s, wanted a little less than %.6g", rows[i].path, value, rows[i].most);
+  }
+  cct_profile_report_free(&report);
+  cct_profile_free(profile);
+}
+
+/* What is unstable beside the profile is told so, and keeps no profile from being made. */
+static void what_is_unstable_beside_the_profile_is_marked(void **state) {
+  (void)state;
+  struct cct_probe_points points = {0};
+  struct cct_profile_report report;
+  struct cct_profile *profile = load("h200"), *made;
+  play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
+  play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR_REGISTERED]);
+  for (int c = 0; c < CCT_PROBE_COLUMNS; c += CCT_PROBE_CLEAR_REGISTERED)
+    for (size_t i = 0; i < points.sets[c].n; i++) {
+      struct cct_probe_point *point = &points.sets[c].points[i];
+      int is_collective = !strcmp(point->cell.v[CCT_OPT_WORKLOAD].s, "collective") && c;
+      if (point->block == 2 && (is_probe(point, "load") || is_probe(point, "threads") || is_collective))
+        point->value *= 1.09;
+    }
+  made = make(&points, profile, &report);
+  assert_non_null(made);
+  assert_int_equal(line_of(&report, "clear.load.pinned.s_at_72_gb")->state, CCT_VALUE_UNSTABLE);
+  assert_int_equal(line_of(&report, "clear.threads.pinned.16777216x2.np1.gb_s")->state, CCT_VALUE_UNSTABLE);
+  assert_int_equal(line_of(&report, "clear.registered.all_reduce.2.range1.busbw_gb_s")->state, CCT_VALUE_UNSTABLE);
+  assert_int_equal(line_of(&report, "clear.collective.all_reduce.2.range1.busbw_gb_s")->state, CCT_VALUE_MEASURED);
+  assert_int_equal(line_of(&report, "clear.save.pinned.s_at_72_gb")->state, CCT_VALUE_MEASURED);
+  assert_int_equal(line_of(&report, "clear.streams.pinned.16777216x2.np1.gb_s")->state, CCT_VALUE_MEASURED);
+  assert_int_equal(report.n_lost, 0);
+  cct_profile_report_free(&report);
+  cct_probe_points_free(&points);
+  cct_profile_free(made);
+  cct_profile_free(profile);
+}
+
 static void two_repeats_are_too_few(void **state) {
   (void)state;
   struct cct_probe_points points = {0};
@@ -416,7 +526,7 @@ static void experiments_enter_the_profile(void **state) {
     assert_int_equal(cct_option_set(&cell, CCT_OPT_PROBE_NAME, "experiment", "test"), CCT_OK);
     assert_int_equal(cct_option_set(&cell, CCT_OPT_EXPERIMENT, rows[i].experiment, "test"), CCT_OK);
     for (int block = 0; block < REPEATS; block++)
-      assert_int_equal(cct_probe_set_add(&set, &cell, rows[i].metric, block, 1, rows[i].value * (1 + 0.01 * block)),
+      assert_int_equal(cct_probe_set_add(&set, &cell, rows[i].metric, "", block, 1, rows[i].value * (1 + 0.01 * block)),
                        CCT_OK);
     cct_options_free(&cell);
   }
@@ -496,6 +606,9 @@ int main(void) {
       cmocka_unit_test(intervals_hold_the_truth_under_noise),
       cmocka_unit_test(a_made_profile_plays_like_the_one_it_was_measured_on),
       cmocka_unit_test(repeats_that_disagree_never_enter_a_profile_silently),
+      cmocka_unit_test(what_72_gb_take_follows_from_the_sizes_measured),
+      cmocka_unit_test(copies_at_once_are_told_as_rates),
+      cmocka_unit_test(what_is_unstable_beside_the_profile_is_marked),
       cmocka_unit_test(two_repeats_are_too_few),
       cmocka_unit_test(stripped_rows_are_told_from_those_with_multicast),
       cmocka_unit_test(experiments_enter_the_profile),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/profile_beside.h"
 
 struct make {
   const struct cct_probe_set *set; /* of the column in hand */
@@ -319,6 +320,9 @@ enum cct_status cct_profile_make(const struct cct_probe_points *points, const st
     m.status = on.status;
   }
   cct_json_set(document, "capability", make_capability(points, &f[CCT_PROBE_CONFIDENTIAL], base));
+  report_out->n_values = report_out->n;
+  if (!m.status)
+    m.status = cct_profile_beside(points, f, report_out);
   free(f);
   if (m.status) {
     cct_json_free(document);

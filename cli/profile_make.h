@@ -15,14 +15,14 @@ enum cct_value_state {
   CCT_VALUE_MISSING,
 };
 struct cct_profile_line { /* what became of one value */
-  char path[64];          /* "clear.copy.h2d.pinned.gb_s" */
+  char path[96];          /* "clear.copy.h2d.pinned.gb_s" */
   enum cct_value_state state;
   struct cct_estimate estimate;
 };
 
 struct cct_profile_report {
-  struct cct_profile_line *lines; /* owned */
-  size_t n, capacity;
+  struct cct_profile_line *lines; /* owned; then, from n_values on, what was measured and has no place in a profile */
+  size_t n, capacity, n_values;
   int n_lost; /* unstable without a base, or missing */
   struct {    /* bytes at which moving them costs as much as the call, by column, direction and memory; 0: not known */
     double crossover_bytes[2][2];
