@@ -59,7 +59,7 @@ enum cct_status cct_cmd_coll(const struct cct_options *options, const char *cons
   if (status)
     return status;
   if (options->v[CCT_OPT_RESUME].is_set || options->v[CCT_OPT_APPEND].is_set)
-    return cct_run_perform(options, NULL, print);
+    return cct_run_perform(options, NULL, print, NULL);
   status = cct_options_copy(options, &own);
   if (!status)
     status = cct_own_backend(&own);
@@ -69,7 +69,7 @@ enum cct_status cct_cmd_coll(const struct cct_options *options, const char *cons
     status = cct_coll_suite(&own, ranks, &suite);
   if (!status) {
     set_defaults(&own);
-    status = cct_own_perform(&own, suite, print);
+    status = cct_own_perform(&own, suite, print, NULL);
   }
   cct_options_free(&own);
   return status;

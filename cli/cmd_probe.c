@@ -13,14 +13,14 @@ enum cct_status cct_cmd_probe(const struct cct_options *options, const char *con
     return cct_fail(CCT_USAGE, "'%s': probe has a suite of its own; cctax run %s -o RUN performs another", args[0],
                     args[0]);
   if (options->v[CCT_OPT_RESUME].is_set || options->v[CCT_OPT_APPEND].is_set)
-    return cct_run_perform(options, NULL, NULL);
+    return cct_run_perform(options, NULL, NULL, NULL);
   enum cct_status status = cct_options_copy(options, &own);
   if (!status)
     status = cct_own_backend(&own);
   if (!status)
     status = cct_own_ranks(&own, &np);
   if (!status)
-    status = cct_own_perform(&own, cct_probe_suite(own.v[CCT_OPT_BACKEND].s, np), NULL);
+    status = cct_own_perform(&own, cct_probe_suite(own.v[CCT_OPT_BACKEND].s, np), NULL, NULL);
   cct_options_free(&own);
   if (!status || status == CCT_FOUND)
     cct_note("probed in %.1f s", (double)(cct_clock_ns() - start_ns) / 1e9);

@@ -16,6 +16,7 @@
   X(probe, CCT_PROBE, "", "measure the unit costs of every boundary")                                                  \
   X(profile, CCT_PROFILE, "OFF_RUN [ON_RUN]", "make a profile, one or both columns, of probe runs")                    \
   X(coll, CCT_COLL, "", "time collectives under nccl-tests' flags, and print its table")                               \
+  X(tune, CCT_TUNE, "", "rules for NCCL's tuner plugin: never slower than its default, faster where shown")            \
   X(report, CCT_REPORT, "RUN...", "compare the arms of runs: table, figures, one self-contained page")                 \
   X(show, CCT_SHOW, "RUN|PROFILE", "print a run or a profile as text")                                                 \
   X(check, CCT_CHECK, "RUN", "hold everything in a run against its digests")                                           \

@@ -12,7 +12,6 @@
 #include "workloads/program/profile.h"
 
 #define MOST_RANKS 8
-#define SIM_PLAYS  "b200x8-tdx" /* as a run without --profile does */
 #define HOST_RANKS 2
 
 enum cct_status cct_own_backend(struct cct_options *options) {
@@ -36,7 +35,7 @@ enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) {
     cct_gpu_passive_read(&gpus);
     np = gpus.gpus > 0 ? gpus.gpus : 1;
   } else if (!strcmp(backend, "sim")) {
-    enum cct_status status = cct_profile_load(played ? played : SIM_PLAYS, &profile);
+    enum cct_status status = cct_profile_load(played ? played : CCT_SIM_PLAYS, &profile);
     if (status)
       return status;
     np = profile->platform.gpus;
@@ -47,7 +46,8 @@ enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) {
 }
 
 /* The run keeps the cells in its agenda; the file lives only until that is made. */
-enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite, cct_run_print *print) {
+enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite, cct_run_print *print,
+                                const char *again) {
   char path[] = "/tmp/cctax-suite-XXXXXX";
   struct cct_options own = {0};
   int fd = mkstemp(path);
@@ -62,7 +62,7 @@ enum cct_status cct_own_perform(const struct cct_options *options, struct cct_js
     if (cct_option_table[id].scope == CCT_SCOPE_CELL)
       own.v[id].is_set = 0;
   if (!status)
-    status = cct_run_perform(&own, path, print);
+    status = cct_run_perform(&own, path, print, again);
   cct_options_free(&own);
   if (fd >= 0)
     unlink(path);

@@ -6,13 +6,16 @@
 #include "cli/run.h"
 #include "json/json.h"
 
+#define CCT_SIM_PLAYS "b200x8-tdx" /* as a run without --profile does */
+
 /* Replaces backend auto by cuda where it can work, else by sim, saying why. */
 enum cct_status cct_own_backend(struct cct_options *options) CCT_CHECKED;
 /* --np, or as many as there are GPUs, at most 8: of this machine, or of the one that sim plays; 2 on the host backend.
  */
 enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) CCT_CHECKED;
-/* Performs `suite` (NULL: out of memory; freed) under flags that change none of its cells. */
-enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite,
-                                cct_run_print *print) CCT_CHECKED;
+/* Performs `suite` (NULL: out of memory; freed) under flags that change none of its cells; `again` as of
+ * cct_run_perform. */
+enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite, cct_run_print *print,
+                                const char *again) CCT_CHECKED;
 
 #endif

@@ -21,6 +21,7 @@ struct run {
   const struct cct_options *flags;
   const char *suite;
   cct_run_print *print;
+  const char *again;
   struct cct_options planned; /* the flags with the backend resolved */
   struct cct_agenda *agenda;
   struct cct_run_folder folder;
@@ -186,6 +187,15 @@ static enum cct_status perform_block(struct run *run, int block, struct cct_prog
   return status == CCT_FOUND ? CCT_OK : status;
 }
 
+static void say_again(const struct run *run, int n_blocks) {
+  int n_done = n_blocks - run->n_planned + run->n_performed;
+  if (run->again)
+    cct_note("%d of %d blocks are finished; go on with: %s", n_done, n_blocks, run->again);
+  else
+    cct_note("%d of %d blocks are finished; go on with: cctax %s -o %s --resume", n_done, n_blocks,
+             run->print ? "coll" : "run", run->flags->v[CCT_OPT_OUTPUT].s);
+}
+
 static enum cct_status perform_blocks(struct run *run) {
   struct cct_progress progress;
   int n_blocks = cct_agenda_blocks(run->agenda);
@@ -202,9 +212,7 @@ static enum cct_status perform_blocks(struct run *run) {
       status = perform_block(run, b, &progress);
   }
   if (status == CCT_STOPPED || status == CCT_NOSPACE)
-    cct_note("%d of %d blocks are finished; go on with: cctax %s -o %s --resume",
-             n_blocks - run->n_planned + run->n_performed, n_blocks, run->print ? "coll" : "run",
-             run->flags->v[CCT_OPT_OUTPUT].s);
+    say_again(run, n_blocks);
   return status;
 }
 
@@ -302,9 +310,10 @@ static enum cct_status perform(struct run *run) {
   return status;
 }
 
-enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path, cct_run_print *print) {
+enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path, cct_run_print *print,
+                                const char *again) {
   struct cct_host_facts host;
-  struct run run = {.flags = flags, .suite = suite_path, .print = print, .folder.lock = -1};
+  struct run run = {.flags = flags, .suite = suite_path, .print = print, .again = again, .folder.lock = -1};
   run.is_quiet = (int)flags->v[CCT_OPT_QUIET].i;
   cct_host_facts_read(&host);
   memcpy(run.boot_id, host.boot_id, sizeof run.boot_id);

@@ -11,9 +11,10 @@
 typedef enum cct_status cct_run_print(const struct cct_agenda *agenda, const char *folder,
                                       const struct cct_options *flags, enum cct_status ended);
 /* Flags as `cctax run` takes them (--output, --resume, --append, --dry-run, --json included); suite NULL: flags alone;
- * `print` NULL: how many cells are done. */
-enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path,
-                                cct_run_print *print) CCT_CHECKED;
+ * `print` NULL: how many cells are done; `again`: the command that goes on with an interrupted run, NULL: that of `run`
+ * or, with a `print`, of `coll`. */
+enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path, cct_run_print *print,
+                                const char *again) CCT_CHECKED;
 
 /* ---- dry_run.c: the programs of an agenda and their totals on stdout ---- */
 enum cct_status cct_dry_run(const struct cct_agenda *agenda, int is_json) CCT_CHECKED;

@@ -413,7 +413,9 @@ static enum cct_status perform_block(struct block *block) {
     status = cct_block_bind(block->world, &binding);
   if (status)
     return status;
-  cct_block_environment(block->agenda, &block->at, block->machine, block->emulated);
+  status = agree(block, cct_block_environment(block->agenda, &block->at, block->run, block->machine, block->emulated));
+  if (status)
+    return status;
   cct_watchdog_feed("open backend %s", block->ops->name);
   status = agree(block, open_backend(block, 0));
   if (!status && block->world->rank < block->n_members)

@@ -45,10 +45,12 @@ void cct_block_drift(const struct cct_backend_ops *ops, struct cct_backend *back
 /* ---- block_environment.c ---- */
 
 /* What NCCL reads when it is first used, as the arm wants it: what the profile's capability takes away, and the factors
- * tuner, net and registration. Before the backend is opened. A profile may be NULL. */
-void cct_block_environment(const struct cct_agenda *agenda, const struct cct_block_at *at,
-                           const struct cct_profile *machine, const struct cct_profile *emulated);
-/* Every variable of NCCL's and of the net plugin's that is set, as a condition fact. */
+ * tuner (a plugin's name; `tuned`: the variables of nccl.conf in the folder above RUN), net, choice and registration.
+ * Before the backend is opened. A profile may be NULL. */
+enum cct_status cct_block_environment(const struct cct_agenda *agenda, const struct cct_block_at *at, const char *run,
+                                      const struct cct_profile *machine,
+                                      const struct cct_profile *emulated) CCT_CHECKED;
+/* Every variable of NCCL's and of this product's plugins that is set, as a condition fact. */
 void cct_block_environment_facts(struct cct_fact_list *list);
 
 /* ---- block_samples.c ---- */

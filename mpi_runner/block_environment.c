@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "mpi_runner/block.h"
 
 /* Arms of net: NCCL's own Socket, this product's plugin in one of its modes (docs/net.md), or the name of another
@@ -39,8 +40,36 @@ static void set_choice(const char *arm) {
   }
 }
 
-void cct_block_environment(const struct cct_agenda *agenda, const struct cct_block_at *at,
-                           const struct cct_profile *machine, const struct cct_profile *emulated) {
+/* The variables of nccl.conf beside the run, as cctax tune leaves it and NCCL would read it. */
+static enum cct_status set_tuned(const char *run) {
+  char path[4300], line[4400];
+  int n = 0;
+  snprintf(path, sizeof path, "%s/../nccl.conf", run);
+  FILE *file = fopen(path, "re");
+  while (file && fgets(line, sizeof line, file)) {
+    char *equals = strchr(line, '=');
+    line[strcspn(line, "\n")] = '\0';
+    if (*line == '#' || !equals)
+      continue;
+    *equals = '\0';
+    setenv(line, equals + 1, 1);
+    n++;
+  }
+  if (file)
+    fclose(file);
+  return n ? CCT_OK
+           : cct_fail(CCT_IO, "%s: not there, or sets nothing: the arm 'tuned' is what cctax tune left in it", path);
+}
+
+static enum cct_status set_tuner(const char *arm, const char *run) {
+  if (!strcmp(arm, "tuned"))
+    return set_tuned(run);
+  setenv("NCCL_TUNER_PLUGIN", arm, 1);
+  return CCT_OK;
+}
+
+enum cct_status cct_block_environment(const struct cct_agenda *agenda, const struct cct_block_at *at, const char *run,
+                                      const struct cct_profile *machine, const struct cct_profile *emulated) {
   const struct cct_profile *profile = emulated ? emulated : machine;
   struct cct_environment environment = {0};
   int is_built = emulated || !strcmp(cct_agenda_condition(agenda, at->arm), "stripped");
@@ -52,7 +81,7 @@ void cct_block_environment(const struct cct_agenda *agenda, const struct cct_blo
   if (agenda->cells[0].v[CCT_OPT_ITERS].has_value)
     setenv("NCCL_GRAPH_REGISTER", "1", 0); /* NCCL's default, which the backend changes for steps */
   if (!strcmp(factor, "tuner"))
-    setenv("NCCL_TUNER_PLUGIN", arm, 1);
+    return set_tuner(arm, run);
   else if (!strcmp(factor, "net"))
     set_net(arm);
   else if (!strcmp(factor, "choice"))
@@ -61,13 +90,14 @@ void cct_block_environment(const struct cct_agenda *agenda, const struct cct_blo
     setenv("NCCL_LOCAL_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
     setenv("NCCL_GRAPH_REGISTER", strcmp(arm, "off") ? "1" : "0", 1);
   }
+  return CCT_OK;
 }
 
 void cct_block_environment_facts(struct cct_fact_list *list) {
   for (char **at = environ; *at; at++) {
     const char *equals = strchr(*at, '=');
     char name[48];
-    if ((strncmp(*at, "NCCL_", 5) && strncmp(*at, "CCTAX_NET_", 10)) || !equals)
+    if ((strncmp(*at, "NCCL_", 5) && strncmp(*at, "CCTAX_NET_", 10) && strncmp(*at, "CCTAX_TUNER_", 12)) || !equals)
       continue;
     snprintf(name, sizeof name, "%.*s", (int)(equals - *at < 47 ? equals - *at : 47), *at);
     cct_fact_add(list, CCT_FACT_CONDITION, name, "%s", equals + 1);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -43,7 +44,7 @@ static void expect(const char *factor, const char *arm, const char *const values
   facts.n = 0;
   for (int i = 0; i < N_NAMES; i++)
     unsetenv(names[i]);
-  cct_block_environment(&agenda, &at, NULL, NULL);
+  assert_int_equal(cct_block_environment(&agenda, &at, "tuned-test/verify", NULL, NULL), CCT_OK);
   cct_block_environment_facts(&facts);
   for (int i = 0; i < N_NAMES; i++)
     if (!is_same(getenv(names[i]), values[i]) || !is_same(recorded(&facts, names[i]), values[i]))
@@ -77,6 +78,31 @@ static void other_factors_set_their_own(void **state) {
   expect("condition", "stripped", (const char *[N_NAMES]){NULL});
 }
 
+/* The arm `tuned` is what cctax tune left above the run; without it no block goes on as if it were there. */
+static void a_tuned_arm_is_the_file_above_its_run(void **state) {
+  (void)state;
+  struct cct_options cell = {0};
+  struct cct_agenda agenda = {.factor = "tuner",
+                              .condition = "off",
+                              .backend = "cuda",
+                              .arms = {"tuned"},
+                              .n_arms = 1,
+                              .cells = &cell,
+                              .n_cells = 1};
+  struct cct_block_at at = {0};
+  mkdir("tuned-test", 0777);
+  mkdir("tuned-test/verify", 0777);
+  unlink("tuned-test/nccl.conf");
+  assert_int_equal(cct_block_environment(&agenda, &at, "tuned-test/verify", NULL, NULL), CCT_IO);
+  FILE *file = fopen("tuned-test/nccl.conf", "w");
+  fputs("# A=B\nNCCL_TUNER_PLUGIN=/p/lib.so\nCCTAX_TUNER_RULES=/r s/rules.csv\nNCCL_MIN_CTAS=32\nNCCL_MAX_CTAS=32\n",
+        file);
+  fclose(file);
+  expect("tuner", "tuned", (const char *[N_NAMES]){NULL, NULL, NULL, "/p/lib.so", NULL, NULL, NULL, NULL, "32", "32"});
+  assert_string_equal(getenv("CCTAX_TUNER_RULES"), "/r s/rules.csv");
+  unsetenv("CCTAX_TUNER_RULES");
+}
+
 static void a_key_is_recorded_as_where_it_is(void **state) {
   (void)state;
   static struct cct_fact_list facts;
@@ -90,6 +116,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_arm_of_net_is_what_it_says),
       cmocka_unit_test(other_factors_set_their_own),
+      cmocka_unit_test(a_tuned_arm_is_the_file_above_its_run),
       cmocka_unit_test(a_key_is_recorded_as_where_it_is),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,8 +107,8 @@ enum cct_option_scope {
   X(ASSUME, "assume", 0, TEXT, 0, 0, NULL, "KEY=VALUE[,KEY=VALUE..]", CCT_STEPS, CELL,                                 \
     "state what a model key means that is not modelled: a value that is, or ignore")                                   \
   X(COLLECTIVE, "collective", 0, WORD, 0, 0, "all_reduce",                                                             \
-    "all_reduce|all_gather|reduce_scatter|all_to_all|all_to_allv|broadcast|reduce|send_recv", CCT_RUN | CCT_COLL,      \
-    CELL, "workload collective: what the ranks do")                                                                    \
+    "all_reduce|all_gather|reduce_scatter|all_to_all|all_to_allv|broadcast|reduce|send_recv",                          \
+    CCT_RUN | CCT_COLL | CCT_TUNE, CELL, "workload collective: what the ranks do")                                     \
   X(PROBE_NAME, "probe", 0, WORD, 0, 0, "submission",                                                                  \
     "submission|sync|graph|decode-loop|h2d|d2h|d2d|p2p|gemm|hbm|bare-sync|floor|blocked-h2d|blocked-d2h|both|streams|" \
     "threads|load|save|hostwork|experiment",                                                                           \
@@ -142,20 +142,20 @@ enum cct_option_scope {
     "what the collective's own communicator leaves NCCL no choice of, each may be default: ring/ll128/32")             \
   X(BUFFER_BYTES, "buffer-bytes", 0, BYTES, 1, 1e15, NULL, "BYTES", CCT_RUN, CELL,                                     \
     "size of the buffers whose next part each collective uses (coll: --max-bytes)")                                    \
-  X(MIN_BYTES, "min-bytes", 'b', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL, COMMAND, "smallest size")                   \
-  X(MAX_BYTES, "max-bytes", 'e', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL, COMMAND,                                    \
+  X(MIN_BYTES, "min-bytes", 'b', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL | CCT_TUNE, COMMAND, "smallest size")        \
+  X(MAX_BYTES, "max-bytes", 'e', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL | CCT_TUNE, COMMAND,                         \
     "largest size, and that of the buffers")                                                                           \
   X(STEP_BYTES, "step-bytes", 'i', BYTES, 1, 1e15, "1M", "BYTES", CCT_COLL, COMMAND,                                   \
     "from one size to the next, where no factor is given")                                                             \
-  X(STEP_FACTOR, "step-factor", 'f', I64, 1, INT64_MAX, "1", "F", CCT_COLL, COMMAND,                                   \
+  X(STEP_FACTOR, "step-factor", 'f', I64, 1, INT64_MAX, "1", "F", CCT_COLL | CCT_TUNE, COMMAND,                        \
     "factor from one size to the next; 1: --step-bytes")                                                               \
-  X(DATATYPE, "datatype", 'd', TEXT, 0, 0, "float", "T[,T..]|all", CCT_COLL, COMMAND,                                  \
+  X(DATATYPE, "datatype", 'd', TEXT, 0, 0, "float", "T[,T..]|all", CCT_COLL | CCT_TUNE, COMMAND,                       \
     "element types: fp32 (float), bf16 (bfloat16), fp16 (half), fp8 (f8e4m3), fp8_e5m2 (f8e5m2), int32 (int), int8")   \
-  X(ALGORITHMS, "algorithms", 0, TEXT, 0, 0, NULL, "A[,A..]", CCT_COLL, COMMAND,                                       \
+  X(ALGORITHMS, "algorithms", 0, TEXT, 0, 0, NULL, "A[,A..]", CCT_COLL | CCT_TUNE, COMMAND,                            \
     "NCCL_ALGO of an arm each: default, ring, tree, nvls, pat, ...; every one with every protocol and channel count")  \
-  X(PROTOCOLS, "protocols", 0, TEXT, 0, 0, NULL, "P[,P..]", CCT_COLL, COMMAND,                                         \
+  X(PROTOCOLS, "protocols", 0, TEXT, 0, 0, NULL, "P[,P..]", CCT_COLL | CCT_TUNE, COMMAND,                              \
     "NCCL_PROTO of an arm each: default, ll, ll128, simple")                                                           \
-  X(CHANNELS, "channels", 0, TEXT, 0, 0, NULL, "N[,N..]", CCT_COLL, COMMAND,                                           \
+  X(CHANNELS, "channels", 0, TEXT, 0, 0, NULL, "N[,N..]", CCT_COLL | CCT_TUNE, COMMAND,                                \
     "channels of an arm each: default, 1 to 64")                                                                       \
   X(MEMORY, "memory", 0, WORD, 0, 0, "pinned", "pinned|pageable|mapped", CCT_RUN, CELL,                                \
     "host memory of a copy probe, or of a checkpoint")                                                                 \
@@ -170,7 +170,7 @@ enum cct_option_scope {
   X(ARMS, "arms", 0, TEXT, 0, 0, NULL, "FACTOR=V[,V..]", CCT_RUN | CCT_COLL | CCT_PROBE, COMMAND,                      \
     "compare another factor than the condition: a cell's key, net, tuner or registration")                             \
   X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE",                                                         \
-    CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE | CCT_COLL, COMMAND,                                              \
+    CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE | CCT_COLL | CCT_TUNE, COMMAND,                                   \
     "a profile by name or file: what sim plays, plan prices, coll and report hold figures against, and "               \
     "profile takes what is missing from")                                                                              \
   X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms")                       \
@@ -183,7 +183,7 @@ enum cct_option_scope {
     "how ranks are started; {np} is their number (default: mpirun -np {np})")                                          \
   X(PROCS, "procs", 0, I64, 1, 4096, NULL, "P", CCT_MEASURES, COMMAND,                                                 \
     "sim: processes that share the simulated ranks (default: up to 8)")                                                \
-  X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN | CCT_PROBE | CCT_COLL, COMMAND,                              \
+  X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN | CCT_PROBE | CCT_COLL | CCT_TUNE, COMMAND,                   \
     "sim: multiply times by drawn factors (tests)")                                                                    \
   X(SHARED_GPU, "shared-gpu", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND,                                        \
     "several ranks on one GPU: functional only")                                                                       \
@@ -206,7 +206,14 @@ enum cct_option_scope {
     "judge a recorded machine instead of this one")                                                                    \
   X(NCCL_LOG, "nccl-log", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND,                                            \
     "what NCCL itself said under NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NVLS")                                         \
-  X(RULES, "rules", 0, TEXT, 0, 0, NULL, "FILE", CCT_TUNE, COMMAND, "where the tuner rules go")                        \
+  X(RULES, "rules", 0, TEXT, 0, 0, NULL, "FILE", CCT_TUNE, COMMAND,                                                    \
+    "where the rules go, beside the copy in the folder of -o; a file that is there stays")                             \
+  X(OBJECTIVE, "objective", 0, WORD, 0, 0, "latency", "latency|bandwidth|overlap", CCT_TUNE, COMMAND,                  \
+    "what decides about channels: the time of every size alone, of those from 1 MiB up, or of all beside a GEMM")      \
+  X(PLUGIN, "plugin", 0, TEXT, 0, 0, NULL, "FILE", CCT_TUNE, COMMAND,                                                  \
+    "the tuner plugin that is verified (default: lib/libnccl-tuner-cctax.so beside this program's folder)")            \
+  X(VERIFY, "verify", 0, WORD, 0, 0, "yes", "yes|no|only", CCT_TUNE, COMMAND,                                          \
+    "hold the rules against NCCL's default; only: those of an earlier tune in the folder of -o")                       \
   X(JSON, "json", 0, FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "one JSON document on stdout")                          \
   X(QUIET, "quiet", 'q', FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "errors and results only")                          \
   X(HELP, "help", 'h', FLAG, 0, 0, NULL, NULL, CCT_ANY, COMMAND, "help; -h is short, --help is full")

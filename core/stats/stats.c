@@ -48,6 +48,25 @@ struct cct_interval cct_interval_mean(const double *values, size_t n) {
   return around(mean, sqrt(gsl_stats_variance_m(values, 1, n, mean) / (double)n), (double)(n - 1));
 }
 
+/* David and Nagaraja, Order Statistics (2003), 7.1: the number of values below the median is binomial with 1/2. */
+struct cct_ordered cct_interval_ordered(double *values, size_t n) {
+  struct cct_ordered ordered = {NAN, NAN, NAN, NAN, n, 1};
+  if (!n)
+    return ordered;
+  cct_sort(values, n);
+  for (size_t k = 1; k <= n / 2 || k == 1; k++) {
+    double coverage = 1 - 2 * gsl_cdf_binomial_P((unsigned)(k - 1), 0.5, (unsigned)n);
+    if (k > 1 && coverage < CCT_ORDERED_LEVEL)
+      break;
+    ordered.rank = k;
+    ordered.coverage = coverage;
+  }
+  ordered.lo = values[ordered.rank - 1];
+  ordered.hi = values[n - ordered.rank];
+  ordered.median = gsl_stats_median_from_sorted_data(values, 1, n);
+  return ordered;
+}
+
 struct cct_interval cct_interval_difference(const double *a, size_t na, const double *b, size_t nb) {
   double difference = gsl_stats_mean(b, 1, nb) - gsl_stats_mean(a, 1, na);
   if (na + nb < 3)

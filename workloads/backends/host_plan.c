@@ -341,7 +341,8 @@ static enum cct_status plan_exchanges(struct cct_executor *x) {
     const struct cct_op *op = &program->ops[id];
     size_t parts = (size_t)entry->n;
     const char *choice = op->kind == CCT_OP_COLLECTIVE ? x->job->groups[op->collective.group].choice : "";
-    if (*choice)
+    struct cct_choice chosen;
+    if (!cct_choice_parse(choice, &chosen) || *chosen.algorithm || *chosen.protocol || chosen.channels)
       return cct_fail(CCT_UNSUPPORTED, "%s: entry %d '%s': %s is a choice of NCCL's, and MPI moves this", program->name,
                       id, op->name, choice);
     if (op->kind == CCT_OP_GROUP)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which number of channels, and with it which rules. The choosers name the best number, the judges have to show it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/tune.h"
+
+#define LARGE_BYTES (1 << 20) /* from here objective bandwidth counts */
+
+struct weighing {
+  const struct cct_tune_plan *plan;
+  const struct cct_tune_data *data;
+  char is_usable[CCT_TUNE_MOST_KINDS][CCT_TUNE_MOST_SIZES]; /* every process measured NCCL's default */
+};
+
+static int own_of(const struct cct_tune_plan *plan, int channels) {
+  return channels * plan->each;
+}
+
+static int is_whole(const struct cct_tune_grid *grid, int size, int choice) {
+  for (int p = 0; p < grid->n_processes; p++)
+    if (!isfinite(cct_tune_us(grid, size, choice, p)))
+      return 0;
+  return 1;
+}
+
+static void find_usable(struct weighing *w, int *n_left_out) {
+  for (int k = 0; k < w->plan->n_kinds; k++) {
+    struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, k);
+    for (int s = 0; s < w->plan->n_bytes; s++) {
+      w->is_usable[k][s] = (char)is_whole(&grid, s, 0);
+      *n_left_out += !w->is_usable[k][s];
+    }
+  }
+}
+
+/* Without NCCL's own choice of every size nobody knows what a number of channels does to sizes without a rule. */
+static int is_setting_whole(const struct weighing *w, int channels) {
+  for (int k = 0; k < w->plan->n_kinds; k++) {
+    struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, k);
+    for (int s = 0; s < w->plan->n_bytes; s++)
+      if (w->is_usable[k][s] && !is_whole(&grid, s, own_of(w->plan, channels)))
+        return 0;
+  }
+  return 1;
+}
+
+/* log of the geometric mean in process p over the cells of at least `least` bytes, what the setting chooses against
+ * NCCL's default. */
+static double alone_mean(const struct weighing *w, const struct cct_tune_setting *setting, int64_t least, int p) {
+  struct cct_tune_mean mean = {0};
+  for (int k = 0; k < w->plan->n_kinds; k++) {
+    struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, k);
+    for (int s = 0; s < w->plan->n_bytes; s++) {
+      if (!w->is_usable[k][s] || w->plan->bytes[s] < least)
+        continue;
+      double ratio = cct_tune_us(&grid, s, setting->picks[k][s].choice, p) / cct_tune_us(&grid, s, 0, p);
+      if (!isfinite(ratio)) /* chosen, and all judges and choosers measured it */
+        continue;
+      mean.sum += log(ratio);
+      mean.n++;
+    }
+  }
+  return cct_tune_log_mean(&mean);
+}
+
+static double beside_mean(const struct weighing *w, int channels, int p) {
+  struct cct_tune_mean mean = {0};
+  for (int k = 0; k < w->plan->n_kinds; k++) {
+    struct cct_tune_grid grid = cct_tune_beside(w->plan, w->data, k);
+    for (int s = 0; s < w->plan->n_beside; s++) {
+      double ratio = cct_tune_us(&grid, s, channels, p) / cct_tune_us(&grid, s, 0, p);
+      if (!isfinite(ratio))
+        continue;
+      mean.sum += log(ratio);
+      mean.n++;
+    }
+  }
+  return mean.n ? cct_tune_log_mean(&mean) : NAN;
+}
+
+/* What the objective counts of a setting in process p, against the default number of channels with its own rules. */
+static double counted_mean(const struct weighing *w, const struct cct_tune_setting *settings, int channels, int p) {
+  if (!strcmp(w->plan->objective, "overlap"))
+    return beside_mean(w, channels, p);
+  int64_t least = !strcmp(w->plan->objective, "bandwidth") ? LARGE_BYTES : 0;
+  return alone_mean(w, &settings[channels], least, p) - alone_mean(w, &settings[0], least, p);
+}
+
+static struct cct_ordered of_judges(const struct weighing *w, const struct cct_tune_setting *settings, int channels,
+                                    char what) {
+  double values[CCT_TUNE_MOST_PROCESSES];
+  size_t n = 0;
+  for (int p = 0; p < w->data->n_processes; p++) {
+    double value = what == 'a'   ? alone_mean(w, &settings[channels], 0, p)
+                   : what == 'b' ? beside_mean(w, channels, p)
+                                 : counted_mean(w, settings, channels, p);
+    if (cct_tune_is_judge(p) && isfinite(value))
+      values[n++] = exp(value);
+  }
+  return cct_interval_ordered(values, n);
+}
+
+static double of_choosers(const struct weighing *w, const struct cct_tune_setting *settings, int channels) {
+  double values[CCT_TUNE_MOST_PROCESSES];
+  size_t n = 0;
+  for (int p = 0; p < w->data->n_processes; p++) {
+    double value = counted_mean(w, settings, channels, p);
+    if (!cct_tune_is_judge(p) && isfinite(value))
+      values[n++] = exp(value);
+  }
+  return n ? cct_median(values, n) : NAN;
+}
+
+static void show_cells(const struct weighing *w, struct cct_tune_setting *setting) {
+  for (int k = 0; k < w->plan->n_kinds; k++) {
+    struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, k);
+    for (int s = 0; s < w->plan->n_bytes; s++) {
+      double values[CCT_TUNE_MOST_PROCESSES];
+      size_t n = 0;
+      for (int p = 0; p < grid.n_processes; p++) {
+        double ratio = cct_tune_us(&grid, s, setting->picks[k][s].choice, p) / cct_tune_us(&grid, s, 0, p);
+        if (cct_tune_is_judge(p) && isfinite(ratio))
+          values[n++] = ratio;
+      }
+      setting->shown[k][s] = cct_interval_ordered(values, n);
+    }
+  }
+}
+
+/* The first cell that the setting makes slower, under an objective that counts it. */
+static int find_slower(const struct weighing *w, const struct cct_tune_setting *setting, int *kind_out, int *size_out) {
+  int64_t least = !strcmp(w->plan->objective, "bandwidth") ? LARGE_BYTES : 0;
+  for (int k = 0; strcmp(w->plan->objective, "overlap") && k < w->plan->n_kinds; k++)
+    for (int s = 0; s < w->plan->n_bytes; s++)
+      if (w->plan->bytes[s] >= least && w->is_usable[k][s] && setting->shown[k][s].lo > CCT_TUNE_SLOWER) {
+        *kind_out = k;
+        *size_out = s;
+        return 1;
+      }
+  return 0;
+}
+
+/* Why this number of channels is not to be set; "" where it may. */
+static void object(const struct weighing *w, int channels, struct cct_tune_setting *setting) {
+  char size[32];
+  int kind = 0, at = 0;
+  if (!is_setting_whole(w, channels))
+    snprintf(setting->why_not, sizeof setting->why_not, "not every process measured NCCL's own choices with it");
+  else if (!(setting->counted.n && setting->counted.hi < 1 && setting->counted.median <= CCT_TUNE_WORTH))
+    snprintf(setting->why_not, sizeof setting->why_not, "the judges do not show it better under objective %s",
+             w->plan->objective);
+  else if (find_slower(w, setting, &kind, &at))
+    snprintf(setting->why_not, sizeof setting->why_not, "it makes %s of %s slower, by %.1f %%",
+             cct_tune_kind_name(w->plan->kinds[kind]), cct_bytes_text((double)w->plan->bytes[at], size),
+             100 * (setting->shown[kind][at].median - 1));
+  else if (!strcmp(w->plan->objective, "latency") && setting->beside.n && setting->beside.lo > CCT_TUNE_SLOWER)
+    snprintf(setting->why_not, sizeof setting->why_not,
+             "beside a GEMM it is slower, by %.1f %%; objective bandwidth would take it",
+             100 * (setting->beside.median - 1));
+}
+
+static double candidates_mean(const struct weighing *w, const struct cct_tune_setting *setting) {
+  struct cct_tune_mean mean = {0};
+  for (int k = 0; k < w->plan->n_kinds; k++) {
+    struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, k);
+    for (int s = 0; s < w->plan->n_bytes; s++) {
+      double values[CCT_TUNE_MOST_PROCESSES];
+      size_t n = 0;
+      for (int p = 0; w->is_usable[k][s] && p < grid.n_processes; p++) {
+        double ratio = cct_tune_us(&grid, s, setting->picks[k][s].candidate, p) / cct_tune_us(&grid, s, 0, p);
+        if (cct_tune_is_judge(p) && isfinite(ratio))
+          values[n++] = ratio;
+      }
+      double median = n ? cct_median(values, n) : NAN;
+      if (!n)
+        continue;
+      mean.sum += median < 1 ? log(median) : 0;
+      mean.n++;
+    }
+  }
+  return exp(cct_tune_log_mean(&mean));
+}
+
+enum cct_status cct_tune_decide(const struct cct_tune_plan *plan, const struct cct_tune_data *data,
+                                struct cct_tune_decision *decision_out) {
+  struct cct_tune_decision decision = {.channels = 0};
+  struct weighing *w = calloc(1, sizeof *w);
+  double best = 1;
+  int wanted = 0;
+  decision.settings = calloc((size_t)plan->n_channels, sizeof *decision.settings);
+  if (!w || !decision.settings) {
+    free(w);
+    free(decision.settings);
+    return cct_fail(CCT_NOMEM, "out of memory");
+  }
+  w->plan = plan;
+  w->data = data;
+  find_usable(w, &decision.n_left_out);
+  for (int c = 0; c < plan->n_channels; c++)
+    for (int k = 0; k < plan->n_kinds; k++) {
+      struct cct_tune_grid grid = cct_tune_alone(plan, data, k);
+      cct_tune_choose(&grid, own_of(plan, c), plan->each, decision.settings[c].picks[k]);
+    }
+  for (int c = 0; c < plan->n_channels; c++) {
+    struct cct_tune_setting *setting = &decision.settings[c];
+    show_cells(w, setting);
+    if (!is_setting_whole(w, c)) {
+      object(w, c, setting);
+      continue;
+    }
+    setting->gain = of_judges(w, decision.settings, c, 'a');
+    setting->beside = of_judges(w, decision.settings, c, 'b');
+    setting->counted = of_judges(w, decision.settings, c, 'c');
+    double ratio = of_choosers(w, decision.settings, c);
+    if (c)
+      object(w, c, setting);
+    if (c && ratio < best && !*setting->why_not) {
+      best = ratio;
+      wanted = c;
+    }
+  }
+  for (int c = 1; c < plan->n_channels; c++)
+    if (c != wanted && !*decision.settings[c].why_not)
+      snprintf(decision.settings[c].why_not, sizeof decision.settings[c].why_not, "%d channels are better",
+               plan->channels[wanted]);
+  decision.channels = wanted;
+  decision.grid_gain = candidates_mean(w, &decision.settings[wanted]);
+  free(w);
+  *decision_out = decision;
+  return CCT_OK;
+}
+
+void cct_tune_decision_free(struct cct_tune_decision *decision) {
+  free(decision->settings);
+  memset(decision, 0, sizeof *decision);
+}
