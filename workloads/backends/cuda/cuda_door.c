@@ -102,6 +102,16 @@ static enum cct_status door_trace(struct cct_executor *executor, int owned, stru
   return module_ops->trace(executor, owned, spans);
 }
 
+static enum cct_status door_sequence(struct cct_executor *executor, struct cct_sequence *sequence,
+                                     struct cct_burst *burst) {
+  return module_ops->sequence ? module_ops->sequence(executor, sequence, burst)
+                              : cct_fail(CCT_UNSUPPORTED, "cuda: this build performs no sequences of steps");
+}
+
+static enum cct_status door_choice(struct cct_executor *executor, char *text, size_t n) {
+  return module_ops->choice(executor, text, n);
+}
+
 const struct cct_backend_ops cct_backend_cuda = {
     .name = "cuda",
     .available = door_available,
@@ -116,4 +126,6 @@ const struct cct_backend_ops cct_backend_cuda = {
     .counts = door_counts,
     .experiment = door_experiment,
     .trace = door_trace,
+    .sequence = door_sequence,
+    .choice = door_choice,
 };
