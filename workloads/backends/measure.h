@@ -11,9 +11,9 @@
 #define CCT_MOST_REPETITIONS 512
 
 struct cct_measure_options {
-  int64_t warmup, samples;
-  int repetitions;  /* of a burst; 0: chosen by burst_ns */
-  int64_t burst_ns; /* repetitions are chosen so that a burst lasts this long; 0: one repetition, a step */
+  int64_t warmup, samples; /* warmup: single repetitions; where a burst has several, one burst follows them, untimed */
+  int repetitions;         /* of a burst; 0: chosen by burst_ns */
+  int64_t burst_ns;        /* repetitions are chosen so that a burst lasts this long; 0: one repetition, a step */
   /* Told before each burst, so that whoever watches knows that it goes on and what it was doing; may be NULL. */
   void (*progress)(void *context, const char *phase, int64_t index);
   void *context;
