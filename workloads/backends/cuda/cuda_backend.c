@@ -132,6 +132,7 @@ static void cuda_close(struct cct_backend *backend) {
       cudaStreamDestroy(backend->side);
   }
   cct_cuda_seal_close(backend);
+  free(backend->kept);
   free(backend);
 }
 

@@ -248,6 +248,7 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
     s->cursor = 0;
     s->is_nccls =
         i < x->program->n_buffers && (x->program->buffers[i].is_rotated || x->program->buffers[i].registration);
+    s->registration = i < x->program->n_buffers ? x->program->buffers[i].registration : CCT_REGISTRATION_NONE;
     s->memory = i < x->program->n_buffers       ? x->program->buffers[i].memory
                 : i < x->program->n_buffers + 3 ? CCT_MEM_DEVICE
                                                 : (enum cct_memory)(i - x->program->n_buffers - 3);

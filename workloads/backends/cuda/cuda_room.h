@@ -56,14 +56,6 @@ struct communicator {
 };
 #define MAX_COMMUNICATORS 64
 
-/* Buffers from NCCL's allocator outlive their cell by one: the next one's are mostly as large, and 1 GiB takes longer
- * to map than to use. */
-struct kept {
-  void *at;
-  int64_t bytes;
-};
-#define MOST_KEPT 2
-
 struct cct_backend {
   const struct cct_world *world;
   struct cct_backend_options options;
@@ -80,7 +72,7 @@ struct cct_backend {
   ncclComm_t base; /* of all ranks; NULL until a program communicates */
   struct communicator communicators[MAX_COMMUNICATORS];
   int n_communicators;
-  struct kept kept[MOST_KEPT];
+  struct storage *kept;    /* MOST_KEPT of them (cuda_register.c); NULL until one is */
   void *probe;             /* device memory of experiments, PROBE_BYTES */
   struct seal_state *seal; /* of bounce copies; NULL until one is needed */
 };
@@ -99,10 +91,11 @@ struct storage { /* one buffer of the program, or scratch */
   void *at;
   int64_t bytes, need, cursor; /* cursor: where the next slice of a weight or KV buffer begins */
   enum cct_memory memory;
-  int is_nccls;        /* from NCCL's allocator, as nccl-tests' buffers are */
-  ncclComm_t known_to; /* where it is registered; NULL: nowhere */
-  void *registered;    /* by ncclCommRegister */
-  ncclWindow_t window; /* by ncclCommWindowRegister */
+  int is_nccls;                       /* from NCCL's allocator, as nccl-tests' buffers are */
+  enum cct_registration registration; /* wanted */
+  ncclComm_t known_to;                /* where it is registered; NULL: nowhere */
+  void *registered;                   /* by ncclCommRegister */
+  ncclWindow_t window;                /* by ncclCommWindowRegister */
 };
 
 struct lt_plan { /* a cublasLt product, made once for its shape */
