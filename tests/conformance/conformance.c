@@ -12,9 +12,13 @@
 
 enum {
   n_repetitions = 2,
+  n_steps = 7,     /* of a sequence: beyond what lanes may lag */
   units_apart = 3, /* ends nearer than this may change places on a loaded machine */
   n_wrong = 3,     /* attempts out of order, though nothing disturbed them, that condemn a backend */
 };
+
+/* What slot 0 is bound to, step by step. */
+static int64_t forms[n_steps] = {1, 0, 0, 1, 0, 1, 1};
 
 struct expected {
   struct cct_duration **durations;
@@ -44,8 +48,15 @@ static void time_entries(const struct cct_suite *suite, const struct cct_job *jo
   if (suite->is_exact) {
     const struct cct_profile *machine = suite->options.machine;
     struct cct_pricing pricing = {.profile = machine, .column = &machine->clear, .has_multicast = 1};
-    if (cct_price(&pricing, job, program, &(struct cct_binding){0}, rank, durations))
+    struct cct_duration *other = calloc((size_t)program->n_ops + 1, sizeof *other);
+    int64_t form[] = {0}, other_form[] = {1};
+    if (!other || cct_price(&pricing, job, program, &(struct cct_binding){.slots = form}, rank, durations) ||
+        cct_price(&pricing, job, program, &(struct cct_binding){.slots = other_form}, rank, other))
       abort();
+    for (int id = 0; id < program->n_ops; id++) /* each entry as the form that performs it has it */
+      if (other[id].run_ns || other[id].submit_ns)
+        durations[id] = other[id];
+    free(other);
     return;
   }
   for (int id = 0; id < program->n_ops; id++) {
@@ -62,7 +73,8 @@ static void expect(const struct cct_suite *suite, const struct cct_job *job, str
   expected->rank_ends = calloc((size_t)job->ranks, sizeof *expected->rank_ends);
   for (int rank = 0; rank < job->ranks; rank++)
     time_entries(suite, job, rank, expected->durations[rank]);
-  expected->end = cct_law(job, expected->durations, n_repetitions, expected->spans, expected->rank_ends);
+  expected->end = cct_law(job, expected->durations, suite->is_sequence ? n_steps : n_repetitions,
+                          suite->is_sequence ? forms : NULL, expected->spans, expected->rank_ends);
 }
 
 static void forget(struct expected *expected, int ranks) {
@@ -101,7 +113,7 @@ static int64_t *gather_ends(const struct cct_world *world, const struct cct_suit
 /* Not brackets without an end of their own, nor a GROUP's members, which a real library ends as one. */
 static int is_compared(const struct cct_job *job, int id) {
   const struct cct_op *ops = job->roles[0].program->ops;
-  if (ops[id].kind == CCT_OP_PHASE || ops[id].kind == CCT_OP_END)
+  if (ops[id].kind == CCT_OP_PHASE || ops[id].kind == CCT_OP_CASE || ops[id].kind == CCT_OP_END)
     return 0;
   for (int i = id - 1; i >= 0; i--)
     if (ops[i].kind == CCT_OP_GROUP)
@@ -139,7 +151,7 @@ static int waits_for_all(const struct cct_job *job, const struct expected *expec
   int n_ops = job->roles[0].program->n_ops;
   for (int i = 0; i < job->ranks * n_ops; i++) {
     int64_t law = expected->spans[i / n_ops][i % n_ops].end_ns;
-    if (!is_compared(job, i % n_ops) || ends[i] >= law)
+    if (!is_compared(job, i % n_ops) || (ends[i] >= law && (ends[i] < 0) == (law < 0)))
       continue;
     snprintf(why, n, "rank %d entry %d (%s) ends at %.3f ms, by the law not before %.3f", i / n_ops, i % n_ops,
              cct_op_name(job->roles[i / n_ops].program->ops[i % n_ops].kind), (double)ends[i] / 1e6, (double)law / 1e6);
@@ -154,7 +166,7 @@ static int is_the_law(const struct cct_job *job, const struct expected *expected
   for (int i = 0; i < job->ranks * n_ops; i++) {
     const struct cct_op *op = &job->roles[i / n_ops].program->ops[i % n_ops];
     int64_t law = expected->spans[i / n_ops][i % n_ops].end_ns;
-    if (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_END || ends[i] == law)
+    if (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_CASE || op->kind == CCT_OP_END || ends[i] == law)
       continue;
     snprintf(why, n, "rank %d entry %d (%s) ends at %lld ns, by the law at %lld", i / n_ops, i % n_ops,
              cct_op_name(op->kind), (long long)ends[i], (long long)law);
@@ -185,13 +197,47 @@ static int bursts_match(const struct cct_suite *suite, struct cct_executor *x, c
   return 1;
 }
 
+static enum cct_status next(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
+                            int64_t *not_before_ns, int *is_over) {
+  int n_owned = *(int *)context;
+  (void)now_ns;
+  for (int i = 0; i < n_owned; i++) {
+    bindings[i].slots = &forms[index % n_steps];
+    not_before_ns[i] = 0;
+    is_over[i] = index == n_steps;
+  }
+  return CCT_OK;
+}
+
+/* A burst, or a sequence, whose lanes must be past each step in turn. */
+static enum cct_status perform(struct cct_suite *suite, const struct cct_job *job, struct cct_executor *x,
+                               struct cct_burst *burst) {
+  int first, n_owned;
+  if (!suite->is_sequence)
+    return suite->ops->step(x, NULL, n_repetitions, burst);
+  suite->ops->owned(x, &first, &n_owned);
+  int n_lanes = n_owned * cct_job_host_lanes(job);
+  int64_t *ends = calloc((size_t)(n_steps * n_lanes) + 1, sizeof *ends);
+  struct cct_sequence sequence = {.context = &n_owned, .next = next, .most_steps = n_steps, .lane_end_ns = ends};
+  if (!ends)
+    abort();
+  enum cct_status status = suite->ops->sequence(x, &sequence, burst);
+  if (!status && sequence.steps != n_steps)
+    abort();
+  for (int i = n_lanes; i < n_steps * n_lanes && !status; i++)
+    if (ends[i] < ends[i - n_lanes] || ends[i - n_lanes] < 0)
+      abort();
+  free(ends);
+  return status;
+}
+
 /* One burst on all processes; 1: as the law says, -1: it broke the law, 0: out of order. */
 static int try_once(const struct cct_world *world, struct cct_suite *suite, struct cct_executor *x,
                     const struct cct_job *job, const struct expected *expected, char *why, size_t n) {
   int64_t rank_ns[64];
   struct cct_burst burst = {.rank_ns = rank_ns};
   int64_t verdict = 1;
-  if (world->ops->barrier(world) || suite->ops->step(x, NULL, n_repetitions, &burst))
+  if (world->ops->barrier(world) || perform(suite, job, x, &burst))
     abort();
   int64_t *ends = gather_ends(world, suite, x, &burst, job->roles[0].program->n_ops);
   if (ends)
@@ -211,6 +257,7 @@ static void one_job(const struct cct_world *world, struct cct_suite *suite, stru
   unsigned allow = suite->is_exact       ? CCT_RANDOM_HOSTWORK | CCT_RANDOM_ONE_WAY
                    : suite->has_hostwork ? CCT_RANDOM_HOSTWORK
                                          : 0;
+  allow |= suite->is_sequence ? CCT_RANDOM_CASES : 0;
   allow |= suite->pageable_blocks ? CCT_RANDOM_PAGEABLE_BLOCKS : 0;
   struct cct_job *job = cct_random_job((uint64_t)seed, suite->ranks, suite->n_entries, suite->unit_ns, allow);
   struct expected expected;

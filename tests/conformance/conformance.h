@@ -17,6 +17,7 @@ struct cct_suite {
   int64_t budget_ns;
   /* Computing lanes share cores: then, on a real clock, only that nothing ends too early is judged. */
   int has_hostwork;
+  int is_sequence;     /* of steps whose bindings choose between cases, instead of a burst */
   int pageable_blocks; /* whatever a copy says (CCT_RANDOM_PAGEABLE_BLOCKS) */
   int n_failed;        /* process 0's verdict */
   int n_unjudged;      /* and what it could not judge, since nothing was ever left alone: to be skipped, not passed */

@@ -23,7 +23,7 @@ static int free_machine(void **state) {
   return 0;
 }
 
-static void law_of(int ranks, int processes, int n_seeds) {
+static void law_of(int ranks, int processes, int n_seeds, int is_sequence) {
   struct cct_suite suite = {.ops = &cct_backend_sim,
                             .options = {.machine = machine, .has_multicast = 1},
                             .ranks = ranks,
@@ -31,6 +31,7 @@ static void law_of(int ranks, int processes, int n_seeds) {
                             .n_seeds = n_seeds,
                             .n_entries = 24,
                             .unit_ns = 5000,
+                            .is_sequence = is_sequence,
                             .is_exact = 1};
   assert_int_equal(cct_world_threads(processes, cct_conformance_order, &suite), 0);
   assert_int_equal(suite.n_failed, 0);
@@ -39,14 +40,21 @@ static void law_of(int ranks, int processes, int n_seeds) {
 static void one_process(void **state) {
   (void)state;
   for (int ranks = 1; ranks <= 8; ranks++)
-    law_of(ranks, 1, 40);
+    law_of(ranks, 1, 40, 0);
 }
 
 static void several_processes(void **state) {
   (void)state;
-  law_of(4, 2, 20);
-  law_of(6, 3, 20);
-  law_of(8, 8, 10);
+  law_of(4, 2, 20, 0);
+  law_of(6, 3, 20, 0);
+  law_of(8, 8, 10, 0);
+}
+
+static void sequences(void **state) {
+  (void)state;
+  for (int ranks = 1; ranks <= 8; ranks++)
+    law_of(ranks, 1, 20, 1);
+  law_of(6, 3, 20, 1);
 }
 
 static void surcharges(void **state) {
@@ -60,6 +68,6 @@ static void surcharges(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_process), cmocka_unit_test(several_processes),
-                                     cmocka_unit_test(surcharges)};
+                                     cmocka_unit_test(sequences), cmocka_unit_test(surcharges)};
   return cmocka_run_group_tests(tests, load_machine, free_machine);
 }

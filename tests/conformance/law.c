@@ -17,7 +17,37 @@ struct rank {
   int id, repetition, graph;      /* where it stands; graph -1: outside */
   int64_t group_start, group_end; /* of the open GROUP */
   int group;
+  const int64_t *forms; /* by step of a sequence; NULL: a burst */
+  int64_t through[4];   /* by step modulo 4: all its host lanes were past it */
 };
+
+/* Law 9. */
+static int is_out(const struct rank *r, int id) {
+  const struct cct_op *in = cct_op_case(r->program, &r->program->ops[id]);
+  return in && in->when.value != (r->forms ? r->forms[r->repetition] : r->program->slots[in->when.slot].value);
+}
+
+/* A step of a sequence is asked for when the first host lane is past the one before, and all are past the last but
+ * three. */
+static void ask(struct rank *r) {
+  int64_t asked = -1;
+  for (int pass = 0; r->forms && pass < 2; pass++)
+    for (int lane = 0; lane < r->program->n_lanes; lane++) {
+      if (r->program->lanes[lane].kind != CCT_LANE_HOST)
+        continue;
+      if (asked < 0)
+        asked = later(r->lanes[lane], r->repetition < 4 ? 0 : r->through[r->repetition % 4]);
+      r->lanes[lane] = later(r->lanes[lane], asked);
+    }
+}
+
+static void note_through(struct rank *r) {
+  int64_t last = 0;
+  for (int lane = 0; lane < r->program->n_lanes; lane++)
+    if (r->program->lanes[lane].kind == CCT_LANE_HOST)
+      last = later(last, r->lanes[lane]);
+  r->through[r->repetition % 4] = last;
+}
 
 static int64_t waits_end(const struct rank *r, const struct cct_op *op) {
   int64_t end = 0;
@@ -62,7 +92,7 @@ static void finish(struct rank *r, int id, int64_t start_ns, int64_t end_ns) {
 
 static void open_bracket(struct rank *r, int id) {
   const struct cct_op *op = &r->program->ops[id];
-  int64_t start = op->kind == CCT_OP_PHASE ? 0 : ready(r, id);
+  int64_t start = op->kind == CCT_OP_PHASE || op->kind == CCT_OP_CASE ? 0 : ready(r, id);
   if (op->kind == CCT_OP_GRAPH) {
     r->graph = id;
     r->graph_start = start;
@@ -111,19 +141,25 @@ static int advance(struct rank *r, int n) {
     if (r->id == r->program->n_ops) {
       if (r->repetition == n - 1)
         return 0;
+      note_through(r);
       r->repetition++;
+      ask(r);
       for (int id = 0; id < r->program->n_ops; id++)
         r->previous[id] = r->spans[id].end_ns;
       r->id = 0;
       continue;
     }
     const struct cct_op *op = &r->program->ops[r->id];
+    if (is_out(r, r->id)) {
+      span(r, r->id++, -1, -1);
+      continue;
+    }
     if (is_exchange(op)) {
       if (r->ready < 0)
         r->ready = ready(r, r->id);
       return 1;
     }
-    if (op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_GROUP || op->kind == CCT_OP_PHASE)
+    if (op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_GROUP || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_CASE)
       open_bracket(r, r->id);
     else if (op->kind == CCT_OP_END)
       close_bracket(r, op->end.opens);
@@ -195,8 +231,8 @@ static int resolve(const struct cct_job *job, struct rank *ranks, int rank) {
   return 1;
 }
 
-int64_t cct_law(const struct cct_job *job, struct cct_duration *const *durations, int n, struct cct_span *const *spans,
-                int64_t *rank_ends) {
+int64_t cct_law(const struct cct_job *job, struct cct_duration *const *durations, int n, const int64_t *forms,
+                struct cct_span *const *spans, int64_t *rank_ends) {
   struct rank *ranks = calloc((size_t)job->ranks, sizeof *ranks);
   int64_t end = 0;
   if (!ranks)
@@ -206,6 +242,7 @@ int64_t cct_law(const struct cct_job *job, struct cct_duration *const *durations
     ranks[i] = (struct rank){.program = program,
                              .durations = durations[i],
                              .spans = spans[i],
+                             .forms = forms,
                              .ready = -1,
                              .graph = -1,
                              .group = -1,

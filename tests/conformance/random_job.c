@@ -181,6 +181,16 @@ static void entry(struct draw *d) {
   }
 }
 
+static void in_case(struct draw *d, int64_t value, int n) {
+  struct cct_op op = blank(CCT_OP_CASE, -1, -1);
+  op.when.slot = 0;
+  op.when.value = value;
+  int id = cct_program_add(d->program, &op, NULL, 0);
+  while (n--)
+    entry(d);
+  end(d, id);
+}
+
 static struct cct_program *random_program(uint64_t seed, int rank, int ranks, int n_entries, int64_t unit_ns,
                                           unsigned allow) {
   struct draw d = {.shape = seed,
@@ -188,7 +198,7 @@ static struct cct_program *random_program(uint64_t seed, int rank, int ranks, in
                    .ranks = ranks,
                    .allow = allow,
                    .unit_ns = unit_ns};
-  int *room = malloc(16 * (size_t)n_entries * sizeof *room);
+  int *room = malloc(48 * (size_t)n_entries * sizeof *room);
   char name[32];
   snprintf(name, sizeof name, "random %llu", (unsigned long long)seed);
   if (!room || cct_program_new(name, &d.program))
@@ -198,8 +208,13 @@ static struct cct_program *random_program(uint64_t seed, int rank, int ranks, in
     cct_program_add_lane(d.program, "stream", CCT_LANE_STREAM);
   for (int i = 0; i < n_hosts; i++)
     cct_program_add_lane(d.program, "host", CCT_LANE_HOST);
+  if (allow & CCT_RANDOM_CASES)
+    cct_program_add_slot(d.program, "form", 1);
   for (int i = 0; i < n_entries; i++)
-    entry(&d);
+    if (allow & CCT_RANDOM_CASES && pick(&d, 4) == 0)
+      in_case(&d, pick(&d, 2), 1 + pick(&d, 3));
+    else
+      entry(&d);
   for (int lane = 0; lane < n_streams; lane++) {
     struct cct_op op = blank(CCT_OP_SYNC, lane, n_streams);
     plain(&d, &op);

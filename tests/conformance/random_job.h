@@ -13,6 +13,8 @@ enum cct_random_allow { /* bits */
   CCT_RANDOM_ONE_WAY = 2,
   /* Every pageable copy holds its host lane, as real drivers do whatever was asked for. */
   CCT_RANDOM_PAGEABLE_BLOCKS = 4,
+  /* Entries in CASEs of slot 0, values 0 and 1. */
+  CCT_RANDOM_CASES = 8,
 };
 
 /* Every rank has a program of its own: one skeleton for all, other times in each. */

@@ -387,6 +387,7 @@ const struct cct_backend_ops cct_backend_host = {
     .unload = unload,
     .owned = owned,
     .step = step,
+    .sequence = cct_host_sequence,
     .verify = verify,
     .counts = counts,
     .experiment = experiment,

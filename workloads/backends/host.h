@@ -35,24 +35,44 @@ typedef _Atomic int64_t cct_host_count;
 struct cct_host_need { /* an entry waits until `count` reaches the repetition's number, or the one before */
   const cct_host_count *count;
   int is_previous;
+  int id; /* the entry that raises it: there is no wait where that is left out; -1: passing it counts too */
+};
+
+struct cct_host_bound { /* what a binding makes of an entry */
+  int is_out;           /* it is not performed */
+  int64_t gemm_m, gemm_n, gemm_k;
+  double flops;
+  size_t bytes;                    /* scaled: what the program states, or what its buffer takes */
+  size_t elements;                 /* of a sum, padded to a multiple of n where it is scattered */
+  size_t *send_bytes, *recv_bytes; /* all-to-all: n each; the set's */
+  size_t offset;                   /* SEND, RECV: of its part in the track's buffers */
+  int64_t hold_ns;                 /* HOSTWORK, DELAY */
+  double busiest_bytes;            /* what its duration is fitted on */
+  size_t own;                      /* what it streams */
+};
+
+struct cct_host_room { /* what a track's operations read and write */
+  size_t from, to;
+};
+
+struct cct_host_set { /* one binding, whole; written by the caller's thread, then read by tracks until all are through
+                       */
+  struct cct_host_bound *bound; /* by entry; NULL: not made yet */
+  struct cct_host_room *rooms;  /* by track */
+};
+enum {
+  CCT_HOST_SETS = 8,      /* of a sequence: streams may lag so many steps, the one before theirs included */
+  CCT_HOST_LANES_LAG = 4, /* host lanes so many (backend.h) */
 };
 
 struct cct_host_entry {
   cct_host_count submitted, begun, done; /* repetitions of this burst */
   int track;                             /* performs it; -1: a bracket without time, or a member of a GROUP */
   int first_need, n_needs;
-  struct cct_world *world; /* of its group and track; owned by the executor */
-  int n, me;               /* members of its group; this rank's index, counted from the root */
-  int tag;                 /* SEND, RECV: the how manyth with this peer */
-  /* What binding it to a step gave. */
-  int64_t gemm_m, gemm_n, gemm_k;
-  double flops;
-  size_t bytes;                       /* scaled: what the program states, or what its buffer takes */
-  size_t elements;                    /* of a sum, padded to a multiple of n where it is scattered */
-  size_t *send_bytes, *recv_bytes;    /* all-to-all: n each */
-  size_t offset;                      /* SEND, RECV: of its part in the track's buffers */
-  int64_t hold_ns;                    /* HOSTWORK, DELAY */
-  double busiest_bytes;               /* what its duration is fitted on */
+  struct cct_world *world;            /* of its group and track; owned by the executor */
+  int n, me;                          /* members of its group; this rank's index, counted from the root */
+  int tag;                            /* SEND, RECV: the how manyth with this peer */
+  struct cct_host_bound b;            /* of the step its track is at */
   double alone_ns, alone_ns_per_byte; /* measured alone, where a DELAY stretches it */
   float *own;                         /* what it streams: weights, keys and values */
   size_t own_bytes;
@@ -84,6 +104,7 @@ struct cct_host_track {
   pthread_mutex_t lock;
   pthread_cond_t woken;
   _Atomic(const cct_host_count *) waits_for;
+  cct_host_count through; /* steps of a sequence that it has performed */
   struct cct_host_comm comm;
   unsigned char *from, *to, *cipher; /* its operations read and write; a sealed chunk */
   size_t from_bytes, to_bytes;
@@ -102,6 +123,10 @@ struct cct_executor {
   struct cct_host_entry *entries;
   struct cct_host_need *needs;
   int n_needs;
+  struct cct_host_set
+      sets[CCT_HOST_SETS];      /* a step is bound in the first; step i of a sequence in i modulo their number */
+  struct cct_host_room *wanted; /* by track: the most of all bindings so far, */
+  size_t *wanted_own;           /* and by entry */
   struct cct_host_track *tracks;
   int n_tracks;
   struct cct_host_track funnel; /* its thread is the caller's */
@@ -113,6 +138,10 @@ struct cct_executor {
   enum cct_status _Atomic status;              /* why it stopped */
   int repetitions, is_verifying, is_corrupted; /* the last: tests */
   int64_t start_ns;
+  struct cct_sequence *sequence;        /* under way; NULL: a burst */
+  int64_t not_before_ns[CCT_HOST_SETS]; /* of its steps; the first host lane idles until then */
+  int64_t *binding_ns;                  /* by step */
+  cct_host_count n_bound, last;         /* its steps bound so far; how many there are, once that is known */
 };
 
 /* host_plan.c: from a program to tracks, needs and communicators. */
@@ -126,8 +155,19 @@ enum cct_status cct_host_burst(struct cct_executor *x, int n, int64_t *ns_out) C
 void cct_host_stop(struct cct_executor *x, enum cct_status status);
 /* Waits until `count` is at least `value`; 0: the burst was stopped. */
 int cct_host_wait(struct cct_host_track *track, const cct_host_count *count, int64_t value);
+void cct_host_sleep_until(int64_t due_ns); /* the last of it spinning */
 /* Wakes the track that waits for `count`, which the caller has just raised. */
 void cct_host_wake(struct cct_executor *x, const cct_host_count *count);
+
+/* host_sequence.c: steps with a binding each; what the funnel does for one between two looks at exchanges. */
+enum cct_status cct_host_sequence(struct cct_executor *x, struct cct_sequence *sequence,
+                                  struct cct_burst *burst) CCT_CHECKED;
+enum cct_status cct_host_next_step(struct cct_executor *x, int *moved_out) CCT_CHECKED;
+/* A track's first and last act of a step; 0: there is no such step, or the burst was stopped. */
+int cct_host_begin_step(struct cct_host_track *track, int64_t step);
+void cct_host_end_step(struct cct_host_track *track, int64_t step);
+/* Starts what tracks posted and tests what was started. */
+enum cct_status cct_host_progress(struct cct_executor *x) CCT_CHECKED;
 
 /* host_comm.c: the funnel's side of an exchange. */
 enum cct_status cct_host_comm_start(struct cct_host_track *track) CCT_CHECKED;
@@ -137,8 +177,18 @@ void cct_host_pause(int64_t moved_at_ns);
 /* Measures alone every operation that a DELAY stretches. */
 enum cct_status cct_host_measure_alone(struct cct_executor *x) CCT_CHECKED;
 
-/* host_size.c: a binding's sizes, and the memory they need. */
+/* host_size.c: a binding's sizes, and the memory they need. Of the default binding (NULL) all entries have their sizes,
+ * those too that it leaves out. While tracks run, a set is bound by the caller's thread and taken over by each track.
+ */
 enum cct_status cct_host_bind(struct cct_executor *x, const struct cct_binding *binding) CCT_CHECKED;
+enum cct_status cct_host_make_set(struct cct_executor *x, struct cct_host_set *set) CCT_CHECKED;
+void cct_host_free_set(const struct cct_executor *x, struct cct_host_set *set);
+enum cct_status cct_host_bind_set(struct cct_executor *x, struct cct_host_set *set,
+                                  const struct cct_binding *binding) CCT_CHECKED;
+enum cct_status cct_host_adopt(struct cct_host_track *track, const struct cct_host_set *set) CCT_CHECKED;
+static inline const struct cct_host_set *cct_host_set_of(const struct cct_executor *x, int64_t step) {
+  return &x->sets[x->sequence ? step % CCT_HOST_SETS : 0];
+}
 int64_t cct_host_scaled(int64_t value, int64_t scale); /* value / scale, at least 1; 0 stays 0 */
 /* The entry with its bound and scaled sizes as constants. */
 void cct_host_scale_op(const struct cct_executor *x, int id, struct cct_op *op_out);

@@ -48,41 +48,41 @@ static int is_moved_once(const struct cct_op *op) { /* what differs only by its 
 }
 
 static size_t part(const struct cct_host_entry *entry) {
-  return (entry->bytes + (size_t)entry->n - 1) / (size_t)entry->n;
+  return (entry->b.bytes + (size_t)entry->n - 1) / (size_t)entry->n;
 }
 
 static void prepare_collective(struct cct_host_track *track, int id) {
   const struct cct_host_entry *entry = &track->x->entries[id];
   const struct cct_op *op = &track->x->program->ops[id];
-  if (entry->send_bytes) {
+  if (entry->b.send_bytes) {
     size_t from = 0, to = 0;
     for (int i = 0; i < entry->n; i++) {
-      fill_bytes(track->from + from, entry->send_bytes[i], entry->me, i);
-      from += entry->send_bytes[i];
-      to += entry->recv_bytes[i];
+      fill_bytes(track->from + from, entry->b.send_bytes[i], entry->me, i);
+      from += entry->b.send_bytes[i];
+      to += entry->b.recv_bytes[i];
     }
     memset(track->to, poison, to);
   } else if (op->collective.kind == CCT_COLL_ALL_GATHER) {
     fill_bytes(track->from, part(entry), entry->me, 0);
     memset(track->to, poison, part(entry) * (size_t)entry->n);
   } else if (op->collective.kind == CCT_COLL_BROADCAST) {
-    memset(track->to, poison, entry->bytes);
+    memset(track->to, poison, entry->b.bytes);
     if (!entry->me)
-      fill_bytes(track->to, entry->bytes, 0, 0);
+      fill_bytes(track->to, entry->b.bytes, 0, 0);
   } else { /* reductions are in place: this rank's input is the poison of its result */
     unsigned char *at = cct_host_is_copied(op) ? track->from : track->to;
-    for (size_t i = 0; i < entry->elements; i++)
+    for (size_t i = 0; i < entry->b.elements; i++)
       cct_host_put(op->collective.type, at, i,
                    cct_host_input(op->collective.type, op->collective.reduction, entry->n, entry->me, i));
     if (at == track->from)
-      memset(track->to, poison, entry->elements * (size_t)cct_type_bits(op->collective.type) / 8);
+      memset(track->to, poison, entry->b.elements * (size_t)cct_type_bits(op->collective.type) / 8);
   }
 }
 
 static void check_sum(struct cct_host_track *track, int id) {
   const struct cct_host_entry *entry = &track->x->entries[id];
   const struct cct_op *op = &track->x->program->ops[id];
-  size_t n = entry->elements, first = 0;
+  size_t n = entry->b.elements, first = 0;
   if (op->collective.kind == CCT_COLL_REDUCE && entry->me)
     return;
   if (op->collective.kind == CCT_COLL_REDUCE_SCATTER) {
@@ -99,17 +99,17 @@ static void check_collective(struct cct_host_track *track, int id) {
   const struct cct_host_entry *entry = &track->x->entries[id];
   const struct cct_op *op = &track->x->program->ops[id];
   size_t at = 0;
-  if (!entry->send_bytes && !is_moved_once(op)) {
+  if (!entry->b.send_bytes && !is_moved_once(op)) {
     check_sum(track, id);
     return;
   }
   if (op->collective.kind == CCT_COLL_BROADCAST) {
-    check_bytes(track, id, track->to, entry->bytes, 0, 0);
+    check_bytes(track, id, track->to, entry->b.bytes, 0, 0);
     return;
   }
   for (int i = 0; i < entry->n; i++) {
-    size_t n = entry->send_bytes ? entry->recv_bytes[i] : part(entry);
-    check_bytes(track, id, track->to + at, n, i, entry->send_bytes ? entry->me : 0);
+    size_t n = entry->b.send_bytes ? entry->b.recv_bytes[i] : part(entry);
+    check_bytes(track, id, track->to + at, n, i, entry->b.send_bytes ? entry->me : 0);
     at += n;
   }
 }
@@ -123,18 +123,18 @@ static void message(struct cct_host_track *track, int id, int is_check) {
   const struct cct_op *op = &track->x->program->ops[id];
   int peer = peer_of(entry, op), about = entry->tag << 16;
   if (op->kind == CCT_OP_SEND && !is_check)
-    fill_bytes(track->from + entry->offset, entry->bytes, about | entry->me, peer);
+    fill_bytes(track->from + entry->b.offset, entry->b.bytes, about | entry->me, peer);
   if (op->kind == CCT_OP_RECV && !is_check)
-    memset(track->to + entry->offset, poison, entry->bytes);
+    memset(track->to + entry->b.offset, poison, entry->b.bytes);
   if (op->kind == CCT_OP_RECV && is_check)
-    check_bytes(track, id, track->to + entry->offset, entry->bytes, about | peer, entry->me);
+    check_bytes(track, id, track->to + entry->b.offset, entry->b.bytes, about | peer, entry->me);
 }
 
 /* ---- work on one rank ---- */
 
 static void check_gemm(struct cct_host_track *track, int id, int groups) {
   const struct cct_host_entry *entry = &track->x->entries[id];
-  size_t m = (size_t)entry->gemm_m, n = (size_t)entry->gemm_n, k = (size_t)entry->gemm_k;
+  size_t m = (size_t)entry->b.gemm_m, n = (size_t)entry->b.gemm_n, k = (size_t)entry->b.gemm_k;
   size_t total = m * n * (size_t)groups, spots = total < n_spots ? total : n_spots;
   const float *a = (const float *)track->from, *c = (const float *)track->to;
   for (size_t spot = 0; k && spot < spots; spot++) {
@@ -154,13 +154,13 @@ static void check_attention(struct cct_host_track *track, int id) {
     tile = CCT_HOST_TILE
   };
   const struct cct_host_entry *entry = &track->x->entries[id];
-  size_t n = (entry->bytes + sizeof(float) - 1) / sizeof(float);
+  size_t n = (entry->b.bytes + sizeof(float) - 1) / sizeof(float);
   const float *a = (const float *)track->from, *b = a + tile * tile, *c = (const float *)track->to;
   double total = 0;
   for (size_t i = 0; i < n; i++)
     total += (double)entry->own[i];
   judge(track, id, 0, fabs((double)c[tile * tile] - total) <= 1e-6 * total);
-  if (entry->flops - 2 * (double)n < 2.0 * tile * tile * tile)
+  if (entry->b.flops - 2 * (double)n < 2.0 * tile * tile * tile)
     return;
   for (size_t row = 0; row < tile; row++) {
     double expected = 0;
@@ -173,18 +173,18 @@ static void check_attention(struct cct_host_track *track, int id) {
 void cct_host_prepare(struct cct_host_track *track, int id) {
   struct cct_host_entry *entry = &track->x->entries[id];
   const struct cct_op *op = &track->x->program->ops[id];
-  size_t n = (entry->bytes + 2 * sizeof(float) - 1) / (2 * sizeof(float));
+  size_t n = (entry->b.bytes + 2 * sizeof(float) - 1) / (2 * sizeof(float));
   switch (op->kind) {
   case CCT_OP_GEMM:
-    n = (size_t)entry->gemm_k * (size_t)op->gemm.groups;
-    fill_numbers((float *)track->from, (size_t)entry->gemm_m * n, id, 0);
-    fill_numbers(entry->own, (size_t)entry->gemm_n * n, id, 1u << 30);
-    memset(track->to, poison, (size_t)(entry->gemm_m * entry->gemm_n * op->gemm.groups) * sizeof(float));
+    n = (size_t)entry->b.gemm_k * (size_t)op->gemm.groups;
+    fill_numbers((float *)track->from, (size_t)entry->b.gemm_m * n, id, 0);
+    fill_numbers(entry->own, (size_t)entry->b.gemm_n * n, id, 1u << 30);
+    memset(track->to, poison, (size_t)(entry->b.gemm_m * entry->b.gemm_n * op->gemm.groups) * sizeof(float));
     break;
   case CCT_OP_ATTENTION:
     n = CCT_HOST_TILE * CCT_HOST_TILE;
     fill_numbers((float *)track->from, 2 * n, id, 0);
-    fill_numbers(entry->own, (entry->bytes + sizeof(float) - 1) / sizeof(float), id, 1u << 30);
+    fill_numbers(entry->own, (entry->b.bytes + sizeof(float) - 1) / sizeof(float), id, 1u << 30);
     memset(track->to, poison, (n + 1) * sizeof(float));
     break;
   case CCT_OP_ELEMENTWISE:
@@ -192,8 +192,8 @@ void cct_host_prepare(struct cct_host_track *track, int id) {
     memset(track->to, poison, n * sizeof(float));
     break;
   case CCT_OP_COPY:
-    fill_bytes(track->from, entry->bytes, id, 0);
-    memset(track->to, poison, entry->bytes);
+    fill_bytes(track->from, entry->b.bytes, id, 0);
+    memset(track->to, poison, entry->b.bytes);
     break;
   case CCT_OP_COLLECTIVE:
     prepare_collective(track, id);
@@ -229,11 +229,11 @@ void cct_host_check(struct cct_host_track *track, int id) {
     check_attention(track, id);
     break;
   case CCT_OP_ELEMENTWISE:
-    for (size_t i = 0; i < (entry->bytes + 2 * sizeof(float) - 1) / (2 * sizeof(float)); i++)
+    for (size_t i = 0; i < (entry->b.bytes + 2 * sizeof(float) - 1) / (2 * sizeof(float)); i++)
       judge(track, id, i, ((const float *)track->to)[i] == small_number(id, i) + 1);
     break;
   case CCT_OP_COPY:
-    check_bytes(track, id, track->to, entry->bytes, id, 0);
+    check_bytes(track, id, track->to, entry->b.bytes, id, 0);
     break;
   case CCT_OP_COLLECTIVE:
     check_collective(track, id);

@@ -25,9 +25,9 @@ static enum cct_status start_broadcast(struct cct_host_track *track, const struc
   const struct cct_world *w = entry->world;
   enum cct_status status = CCT_OK;
   if (entry->me)
-    return w->ops->irecv(w, track->to, entry->bytes, 0, broadcast_tag, next_request(&track->comm, w));
+    return w->ops->irecv(w, track->to, entry->b.bytes, 0, broadcast_tag, next_request(&track->comm, w));
   for (int to = 1; !status && to < entry->n; to++)
-    status = w->ops->isend(w, track->to, entry->bytes, to, broadcast_tag, next_request(&track->comm, w));
+    status = w->ops->isend(w, track->to, entry->b.bytes, to, broadcast_tag, next_request(&track->comm, w));
   return status;
 }
 
@@ -43,14 +43,14 @@ static enum cct_status start_collective(struct cct_host_track *track, const stru
   case CCT_COLL_BROADCAST:
     return start_broadcast(track, entry);
   case CCT_COLL_ALL_GATHER:
-    return w->ops->iallgather(w, track->from, (entry->bytes + (size_t)entry->n - 1) / (size_t)entry->n, track->to,
+    return w->ops->iallgather(w, track->from, (entry->b.bytes + (size_t)entry->n - 1) / (size_t)entry->n, track->to,
                               next_request(&track->comm, w));
   case CCT_COLL_ALL_TO_ALL:
   case CCT_COLL_ALL_TO_ALLV:
-    return w->ops->ialltoallv(w, track->from, entry->send_bytes, track->to, entry->recv_bytes,
+    return w->ops->ialltoallv(w, track->from, entry->b.send_bytes, track->to, entry->b.recv_bytes,
                               next_request(&track->comm, w));
   default:
-    return w->ops->ireduce_with(w, track->to, entry->elements, (size_t)cct_type_bits(op->collective.type) / 8,
+    return w->ops->ireduce_with(w, track->to, entry->b.elements, (size_t)cct_type_bits(op->collective.type) / 8,
                                 cct_host_combine(op->collective.type, op->collective.reduction),
                                 result_at[op->collective.kind], next_request(&track->comm, w));
   }
@@ -62,8 +62,8 @@ static enum cct_status start_message(struct cct_host_track *track, const struct 
   int peer = ((entry->me + op->p2p.peer_offset) % entry->n + entry->n) % entry->n;
   struct cct_request **request = next_request(&track->comm, w);
   if (op->kind == CCT_OP_SEND)
-    return w->ops->isend(w, track->from + entry->offset, entry->bytes, peer, entry->tag, request);
-  return w->ops->irecv(w, track->to + entry->offset, entry->bytes, peer, entry->tag, request);
+    return w->ops->isend(w, track->from + entry->b.offset, entry->b.bytes, peer, entry->tag, request);
+  return w->ops->irecv(w, track->to + entry->b.offset, entry->b.bytes, peer, entry->tag, request);
 }
 
 enum cct_status cct_host_comm_start(struct cct_host_track *track) {
@@ -180,7 +180,7 @@ static enum cct_status fit_alone(struct cct_executor *x, int id) {
   struct cct_host_entry *entry = &x->entries[id];
   const struct cct_op *ops = x->program->ops;
   int64_t scale = x->backend->options.scale;
-  double whole_bytes = entry->busiest_bytes, quarter_ns;
+  double whole_bytes = entry->b.busiest_bytes, quarter_ns;
   int is_fitted = changes_size(&ops[id]);
   for (int i = id + 1; ops[id].kind == CCT_OP_GROUP && ops[i].kind != CCT_OP_END; i++)
     is_fitted |= changes_size(&ops[i]);
@@ -189,7 +189,7 @@ static enum cct_status fit_alone(struct cct_executor *x, int id) {
     return status;
   x->backend->options.scale = scale * 4;
   status = cct_host_bind(x, NULL);
-  double quarter_bytes = entry->busiest_bytes;
+  double quarter_bytes = entry->b.busiest_bytes;
   if (!status)
     status = time_alone(x, id, &quarter_ns);
   x->backend->options.scale = scale;

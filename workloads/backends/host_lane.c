@@ -74,9 +74,13 @@ static void raise_to(struct cct_executor *x, cct_host_count *count, int64_t valu
   cct_host_wake(x, count);
 }
 
-static int wait_needs(struct cct_host_track *track, const struct cct_host_entry *entry, int repetition) {
+static int wait_needs(struct cct_host_track *track, const struct cct_host_entry *entry, int64_t repetition) {
   for (int i = 0; i < entry->n_needs; i++) {
     const struct cct_host_need *need = &track->x->needs[entry->first_need + i];
+    if (need->is_previous && !repetition)
+      continue;
+    if (need->id >= 0 && cct_host_set_of(track->x, repetition - need->is_previous)->bound[need->id].is_out)
+      continue;
     if (!cct_host_wait(track, need->count, repetition + !need->is_previous))
       return 0;
   }
@@ -87,11 +91,29 @@ static int64_t since_start(const struct cct_executor *x) {
   return cct_clock_ns() - x->start_ns;
 }
 
+/* What the binding leaves out: a SYNC that waits for the lane still hears that the lane is past it. */
+static int pass(struct cct_host_track *track, int id, int64_t repetition) {
+  struct cct_executor *x = track->x;
+  const struct cct_op *op = &x->program->ops[id];
+  for (int i = id;; i++) { /* a GROUP with its members */
+    x->entries[i].span = (struct cct_span){-1, -1};
+    if (op->kind != CCT_OP_GROUP || x->program->ops[i].kind == CCT_OP_END)
+      break;
+  }
+  if (op->kind == CCT_OP_END)
+    raise_to(x, &x->entries[op->end.opens].done, repetition + 1);
+  else if (op->kind != CCT_OP_GRAPH)
+    raise_to(x, &x->entries[id].done, repetition + 1);
+  return 1;
+}
+
 /* The entry itself, on the track that performs it. */
-static int perform(struct cct_host_track *track, int id, int repetition) {
+static int perform(struct cct_host_track *track, int id, int64_t repetition) {
   struct cct_executor *x = track->x;
   struct cct_host_entry *entry = &x->entries[id];
   const struct cct_op *op = &x->program->ops[id];
+  if (entry->b.is_out)
+    return pass(track, id, repetition);
   if (!wait_needs(track, entry, repetition))
     return 0;
   if (op->kind == CCT_OP_END) { /* of a GRAPH: all inside is done */
@@ -116,22 +138,42 @@ static int perform(struct cct_host_track *track, int id, int repetition) {
 }
 
 /* On its host lane: what belongs to a stream is submitted; a blocking copy holds the lane to its end. */
-static int submit(struct cct_host_track *track, int id, int repetition) {
+static int submit(struct cct_host_track *track, int id, int64_t repetition) {
   struct cct_host_entry *entry = &track->x->entries[id];
+  if (cct_host_set_of(track->x, repetition)->bound[id].is_out)
+    return 1;
   const struct cct_op *op = &track->x->program->ops[id];
   raise_to(track->x, &entry->submitted, repetition + 1);
   return op->kind != CCT_OP_COPY || !op->copy.is_blocking || cct_host_wait(track, &entry->done, repetition + 1);
 }
 
-static void perform_all(struct cct_host_track *track) {
+static int perform_once(struct cct_host_track *track, int64_t repetition) {
   struct cct_executor *x = track->x;
   int is_host = track->kind == CCT_HOST_LANE;
-  for (int repetition = 0; repetition < x->repetitions; repetition++)
-    for (int i = 0; i < track->n_entries; i++) {
-      int id = track->entries[i], is_own = &x->tracks[x->entries[id].track] == track;
-      if (is_stopped(x) || !(is_host && !is_own ? submit : perform)(track, id, repetition))
-        return;
-    }
+  for (int i = 0; i < track->n_entries; i++) {
+    int id = track->entries[i], is_own = &x->tracks[x->entries[id].track] == track;
+    if (is_stopped(x) || !(is_host && !is_own ? submit : perform)(track, id, repetition))
+      return 0;
+  }
+  return 1;
+}
+
+static void perform_sequence(struct cct_host_track *track) {
+  struct cct_executor *x = track->x;
+  for (int64_t step = 0; cct_host_begin_step(track, step) && perform_once(track, step); step++) {
+    cct_host_end_step(track, step);
+    raise_to(x, &track->through, step + 1);
+    atomic_fetch_add(&x->posts, 1);
+    cct_host_wake(x, &x->posts);
+  }
+}
+
+static void perform_all(struct cct_host_track *track) {
+  if (track->x->sequence)
+    perform_sequence(track);
+  else
+    for (int64_t repetition = 0; repetition < track->x->repetitions && perform_once(track, repetition); repetition++)
+      ;
 }
 
 static void *run_track(void *argument) {
@@ -147,7 +189,7 @@ static void *run_track(void *argument) {
   return NULL;
 }
 
-/* Starts what was posted and tests what was started; `open_out`: how many exchanges are under way. */
+/* `open_out`: how many exchanges are under way. */
 static enum cct_status serve(struct cct_executor *x, int *open_out, int *moved_out) {
   enum cct_status status = CCT_OK;
   *open_out = *moved_out = 0;
@@ -175,12 +217,19 @@ static enum cct_status serve(struct cct_executor *x, int *open_out, int *moved_o
   return status;
 }
 
+enum cct_status cct_host_progress(struct cct_executor *x) {
+  int n_open, has_moved;
+  return serve(x, &n_open, &has_moved);
+}
+
 static void run_funnel(struct cct_executor *x) {
   int64_t deadline_ns = x->backend->options.deadline_ns, moved_at_ns = cct_clock_ns();
   while (atomic_load(&x->finished) < x->n_tracks && !atomic_load(&x->is_stopped)) {
     int64_t seen = atomic_load(&x->posts);
     int n_open, has_moved;
     enum cct_status status = serve(x, &n_open, &has_moved);
+    if (!status && x->sequence)
+      status = cct_host_next_step(x, &has_moved);
     if (!n_open || has_moved)
       moved_at_ns = cct_clock_ns();
     if (!status && deadline_ns > 0 && cct_clock_ns() - moved_at_ns > deadline_ns)
@@ -207,6 +256,8 @@ enum cct_status cct_host_burst(struct cct_executor *x, int n, int64_t *ns_out) {
     atomic_store(&entry->done, 0);
     entry->span = (struct cct_span){-1, -1};
   }
+  for (int i = 0; i < x->n_tracks; i++)
+    atomic_store(&x->tracks[i].through, 0);
   atomic_store(&x->finished, 0);
   x->repetitions = n;
   x->start_ns = cct_clock_ns();

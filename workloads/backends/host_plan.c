@@ -111,11 +111,11 @@ struct needs {
   int n;
 };
 
-static enum cct_status need(struct needs *needs, const cct_host_count *count, int is_previous) {
+static enum cct_status need(struct needs *needs, const cct_host_count *count, int is_previous, int id) {
   enum cct_status status =
       cct_grow((void **)&needs->items, &needs->capacity, (size_t)needs->n + 1, sizeof *needs->items);
   if (!status)
-    needs->items[needs->n++] = (struct cct_host_need){count, is_previous};
+    needs->items[needs->n++] = (struct cct_host_need){count, is_previous, id};
   return status;
 }
 
@@ -145,24 +145,24 @@ static enum cct_status plan_entry_needs(struct cct_executor *x, struct needs *ne
   enum cct_status status = CCT_OK;
   entries[id].first_need = needs->n;
   if (is_on_lane(op) && walk->graph >= 0)
-    status = need(needs, &entries[walk->graph].begun, 0);
+    status = need(needs, &entries[walk->graph].begun, 0, walk->graph);
   else if (is_on_lane(op) && op->host >= 0)
-    status = need(needs, &entries[id].submitted, 0);
+    status = need(needs, &entries[id].submitted, 0, id);
   for (int i = 0; !status && i < op->n_waits; i++) {
     const struct cct_wait *wait = &x->program->waits[op->first_wait + i];
-    status = need(needs, &entries[wait->id].done, wait->is_previous);
+    status = need(needs, &entries[wait->id].done, wait->is_previous, wait->id);
   }
   if (!status && op->kind == CCT_OP_SYNC && op->lane >= 0) {
     int before = last->on_lane[op->lane], wrapped = last_of_step(x->program, op->lane);
     if (before >= 0)
-      status = need(needs, &entries[before].done, 0);
+      status = need(needs, &entries[before].done, 0, -1);
     else if (wrapped >= 0)
-      status = need(needs, &entries[wrapped].done, 1);
+      status = need(needs, &entries[wrapped].done, 1, -1);
   }
   if (op->kind == CCT_OP_END)
     for (int i = 0; !status && i < x->n_tracks; i++)
       if (last->in_graph[i] >= 0)
-        status = need(needs, &entries[last->in_graph[i]].done, 0);
+        status = need(needs, &entries[last->in_graph[i]].done, 0, -1);
   entries[id].n_needs = needs->n - entries[id].first_need;
   return status;
 }
@@ -210,6 +210,24 @@ struct places {
   int n, n_roles;
 };
 
+/* The how manyth it is of its group's collectives, or of its peer's messages of its kind, in order of cases (law 9):
+ * who meets has as many in each, so that equal numbers meet. */
+static int number_of(const struct cct_program *program, int size, int id) {
+  const struct cct_op *op = &program->ops[id];
+  int n = 0;
+  for (int i = 0; i < program->n_ops; i++) {
+    const struct cct_op *other = &program->ops[i];
+    if (other->kind != op->kind ||
+        (op->kind == CCT_OP_COLLECTIVE
+             ? other->collective.group != op->collective.group
+             : other->p2p.group != op->p2p.group || (other->p2p.peer_offset - op->p2p.peer_offset) % size))
+      continue;
+    int order = cct_case_compare(cct_op_case(program, other), cct_op_case(program, op));
+    n += order < 0 || (order == 0 && i < id);
+  }
+  return n;
+}
+
 static enum cct_status places_of(const struct cct_job *job, int group, struct places *places) {
   size_t longest = 0;
   for (int r = 0; r < job->n_roles; r++)
@@ -224,9 +242,11 @@ static enum cct_status places_of(const struct cct_job *job, int group, struct pl
     int n = 0;
     for (int id = 0; id < program->n_ops; id++) {
       const struct cct_op *op = &program->ops[id];
-      if (op->kind == CCT_OP_COLLECTIVE && op->collective.group == group)
-        places->of[n++ * job->n_roles + r] =
+      if (op->kind == CCT_OP_COLLECTIVE && op->collective.group == group) {
+        places->of[number_of(program, 1, id) * job->n_roles + r] =
             (op->lane * (program->n_lanes + 1) + origin_of(program, &walk, op) + 1) * ROOTS + op->collective.root;
+        n++;
+      }
       walk_to(&walk, program, id);
       walk_past(&walk, program, id);
     }
@@ -282,7 +302,7 @@ static enum cct_status plan_group(struct cct_executor *x, int group) {
   const struct cct_program *program = x->program;
   struct places places = {0};
   struct cct_world **of_place = NULL, *mail = NULL;
-  int has_mail = 0, n = 0;
+  int has_mail = 0;
   enum cct_status status = places_of(x->job, group, &places);
   for (int r = 0; r < x->job->n_roles; r++)
     for (int id = 0; id < x->job->roles[r].program->n_ops; id++) {
@@ -303,7 +323,7 @@ static enum cct_status plan_group(struct cct_executor *x, int group) {
   for (int id = 0; !status && id < program->n_ops; id++) {
     const struct cct_op *op = &program->ops[id];
     if (op->kind == CCT_OP_COLLECTIVE && op->collective.group == group)
-      join(x, id, group, op->collective.root, of_place[n++]);
+      join(x, id, group, op->collective.root, of_place[number_of(program, 1, id)]);
     if ((op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV) && op->p2p.group == group)
       join(x, id, group, 0, mail);
   }
@@ -319,11 +339,7 @@ static void plan_tags(struct cct_executor *x) {
     const struct cct_op *op = &program->ops[id];
     if (op->kind != CCT_OP_SEND && op->kind != CCT_OP_RECV)
       continue;
-    int n = x->entries[id].n, tag = 0;
-    for (int i = 0; i < id; i++)
-      tag += program->ops[i].kind == op->kind && program->ops[i].p2p.group == op->p2p.group &&
-             (program->ops[i].p2p.peer_offset - op->p2p.peer_offset) % n == 0;
-    x->entries[id].tag = tag & 0x3fff; /* MPI promises 15 bits */
+    x->entries[id].tag = number_of(program, x->entries[id].n, id) & 0x3fff; /* MPI promises 15 bits */
   }
 }
 
@@ -349,13 +365,6 @@ static enum cct_status plan_exchanges(struct cct_executor *x) {
       for (parts = 0; program->ops[id + 1 + (int)parts].kind != CCT_OP_END; parts++)
         ;
     most = parts > most ? parts : most;
-    if (op->kind == CCT_OP_COLLECTIVE &&
-        (op->collective.kind == CCT_COLL_ALL_TO_ALL || op->collective.kind == CCT_COLL_ALL_TO_ALLV)) {
-      entry->send_bytes = calloc((size_t)entry->n, sizeof(size_t));
-      entry->recv_bytes = calloc((size_t)entry->n, sizeof(size_t));
-      if (!entry->send_bytes || !entry->recv_bytes)
-        return cct_fail(CCT_NOMEM, "out of memory");
-    }
     int is_sum = op->kind == CCT_OP_COLLECTIVE &&
                  (op->collective.kind == CCT_COLL_ALL_REDUCE || op->collective.kind == CCT_COLL_REDUCE ||
                   op->collective.kind == CCT_COLL_REDUCE_SCATTER);
@@ -379,7 +388,13 @@ enum cct_status cct_host_plan(struct cct_executor *x) {
   enum cct_status status = x->entries ? plan_tracks(x) : cct_fail(CCT_NOMEM, "out of memory");
   if (!status)
     status = plan_needs(x);
-  return status ? status : plan_exchanges(x);
+  if (!status)
+    status = plan_exchanges(x);
+  x->wanted = calloc((size_t)x->n_tracks + 1, sizeof *x->wanted);
+  x->wanted_own = calloc((size_t)x->program->n_ops + 1, sizeof *x->wanted_own);
+  if (!status && !(x->wanted && x->wanted_own))
+    status = cct_fail(CCT_NOMEM, "out of memory");
+  return status ? status : cct_host_make_set(x, &x->sets[0]);
 }
 
 void cct_host_unplan(struct cct_executor *x) {
@@ -396,11 +411,12 @@ void cct_host_unplan(struct cct_executor *x) {
     free(track->cipher);
     cct_seal_free(track->seal);
   }
-  for (int id = 0; x->entries && id < x->program->n_ops; id++) {
-    free(x->entries[id].send_bytes);
-    free(x->entries[id].recv_bytes);
+  for (int id = 0; x->entries && id < x->program->n_ops; id++)
     free(x->entries[id].own);
-  }
+  for (int i = 0; i < CCT_HOST_SETS; i++)
+    cct_host_free_set(x, &x->sets[i]);
+  free(x->wanted);
+  free(x->wanted_own);
   for (int i = x->n_worlds - 1; i >= 0; i--)
     x->backend->world->ops->release(x->worlds[i]);
   free(x->worlds);

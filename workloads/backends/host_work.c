@@ -31,6 +31,16 @@ static void hold_until(int64_t due_ns) {
     ;
 }
 
+void cct_host_sleep_until(int64_t due_ns) {
+  enum {
+    look_last_ns = 100000
+  };
+  int64_t left_ns = due_ns - cct_clock_ns();
+  if (left_ns > 2 * look_last_ns)
+    sleep_ns(left_ns - look_last_ns);
+  hold_until(due_ns);
+}
+
 /* A long hold sleeps most of its time. Where ranks share cores, every hold sleeps, work too: what it stands for would
  * not take another rank's core. Elsewhere it is spun to its end, since a sleep of microseconds is late by its own
  * length. */
@@ -53,7 +63,7 @@ static void hold(struct cct_host_track *track, int64_t ns, int is_work) {
 }
 
 static void gemm(struct cct_host_track *track, const struct cct_host_entry *entry, int groups) {
-  int64_t m = entry->gemm_m, n = entry->gemm_n, k = entry->gemm_k;
+  int64_t m = entry->b.gemm_m, n = entry->b.gemm_n, k = entry->b.gemm_k;
   for (int g = 0; m && n && k && g < groups; g++)
     cct_host_sgemm(m, n, k, (float *)track->from + g * m * k, entry->own + g * k * n, (float *)track->to + g * m * n);
 }
@@ -66,7 +76,7 @@ static void attention(struct cct_host_track *track, const struct cct_host_entry 
     tile = CCT_HOST_TILE
   };
   static const float query[width] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-  size_t n = (entry->bytes + sizeof(float) - 1) / sizeof(float);
+  size_t n = (entry->b.bytes + sizeof(float) - 1) / sizeof(float);
   double total = 0;
   for (size_t start = 0; start < n; start += block) {
     float sums[width] = {0}, rest = 0;
@@ -81,13 +91,13 @@ static void attention(struct cct_host_track *track, const struct cct_host_entry 
     total += rest;
   }
   ((float *)track->to)[tile * tile] = (float)total;
-  for (double flops = entry->flops - 2 * (double)n; flops >= 2.0 * tile * tile * tile;
+  for (double flops = entry->b.flops - 2 * (double)n; flops >= 2.0 * tile * tile * tile;
        flops -= 2.0 * tile * tile * tile)
     cct_host_sgemm(tile, tile, tile, (float *)track->from, (float *)track->from + tile * tile, (float *)track->to);
 }
 
 static void elementwise(struct cct_host_track *track, const struct cct_host_entry *entry) {
-  size_t n = (entry->bytes + 2 * sizeof(float) - 1) / (2 * sizeof(float));
+  size_t n = (entry->b.bytes + 2 * sizeof(float) - 1) / (2 * sizeof(float));
   const float *from = (const float *)track->from;
   float *to = (float *)track->to;
   for (size_t i = 0; i < n; i++)
@@ -101,8 +111,8 @@ static enum cct_status bounce(struct cct_host_track *track, const struct cct_hos
   const struct cct_backend *backend = track->x->backend;
   const struct cct_copy_cost *cost = cct_host_bounce_cost(backend, op->copy.direction, op->copy.memory);
   int64_t start_ns = cct_clock_ns();
-  for (size_t at = 0; at < entry->bytes; at += CCT_SEAL_CHUNK_BYTES) {
-    size_t n = entry->bytes - at < CCT_SEAL_CHUNK_BYTES ? entry->bytes - at : CCT_SEAL_CHUNK_BYTES;
+  for (size_t at = 0; at < entry->b.bytes; at += CCT_SEAL_CHUNK_BYTES) {
+    size_t n = entry->b.bytes - at < CCT_SEAL_CHUNK_BYTES ? entry->b.bytes - at : CCT_SEAL_CHUNK_BYTES;
     int64_t due_ns = cost ? start_ns + (int64_t)(cost->fixed_us.value * 1e3 + (double)(at + n) / cost->gb_s.value) : 0;
     struct cct_seal_mark mark;
     if (!cost || track->x->is_verifying || cct_clock_ns() + (int64_t)((double)n / backend->seal_gb_s) <= due_ns) {
@@ -125,7 +135,7 @@ int cct_host_is_copied(const struct cct_op *op) {
 }
 
 static void finish_average(struct cct_host_track *track, const struct cct_host_entry *entry, const struct cct_op *op) {
-  size_t n = op->collective.kind == CCT_COLL_REDUCE_SCATTER ? entry->elements / (size_t)entry->n : entry->elements;
+  size_t n = op->collective.kind == CCT_COLL_REDUCE_SCATTER ? entry->b.elements / (size_t)entry->n : entry->b.elements;
   if (op->collective.kind != CCT_COLL_REDUCE || !entry->me)
     cct_host_divide(op->collective.type, track->to, n, entry->n);
 }
@@ -140,7 +150,7 @@ static enum cct_status exchange(struct cct_host_track *track, int first, int las
     track->x->entries[id].span.start_ns = cct_clock_ns() - track->x->start_ns;
     if (cct_host_is_copied(&track->x->program->ops[id]))
       memcpy(track->to, track->from,
-             track->x->entries[id].elements * (size_t)cct_type_bits(track->x->program->ops[id].collective.type) / 8);
+             track->x->entries[id].b.elements * (size_t)cct_type_bits(track->x->program->ops[id].collective.type) / 8);
   }
   int64_t n = atomic_fetch_add(&comm->posted, 1) + 1;
   atomic_fetch_add(&track->x->posts, 1);
@@ -185,12 +195,12 @@ static enum cct_status work(struct cct_host_track *track, const struct cct_host_
   case CCT_OP_COPY:
     if (op->copy.is_bounce)
       return bounce(track, entry, op);
-    if (entry->bytes)
-      memcpy(track->to, track->from, entry->bytes);
+    if (entry->b.bytes)
+      memcpy(track->to, track->from, entry->b.bytes);
     return CCT_OK;
   case CCT_OP_HOSTWORK:
   case CCT_OP_DELAY:
-    hold(track, entry->hold_ns, op->kind == CCT_OP_HOSTWORK);
+    hold(track, entry->b.hold_ns, op->kind == CCT_OP_HOSTWORK);
     return CCT_OK;
   default:
     return CCT_OK;
