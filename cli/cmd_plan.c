@@ -171,7 +171,8 @@ static void print_header(const struct cct_options *cell, const struct cct_planne
          cct_model_parameters(model) / 1e9, cct_model_active_parameters(model) / 1e9, cct_type_name(model->weights),
          cell->v[CCT_OPT_WORKLOAD].s, cct_planner_profile(planner)->name, label);
   for (int id = 0, n = 0; id < CCT_OPTION_COUNT; id++) {
-    if (id == CCT_OPT_MODEL || id == CCT_OPT_WORKLOAD || !cct_cell_matters(cell, (enum cct_option_id)id))
+    if (id == CCT_OPT_MODEL || id == CCT_OPT_WORKLOAD || id == CCT_OPT_SLO ||
+        !(cct_option_table[id].commands & CCT_PLAN) || !cct_cell_matters(cell, (enum cct_option_id)id))
       continue;
     printf("%s%s %s", n++ ? ", " : "", cct_option_table[id].name, cct_cell_text(cell, (enum cct_option_id)id));
   }

@@ -100,6 +100,38 @@ enum cct_option_scope {
     "decode: the host goes on to the next step while the GPU works, and reads tokens one step late")                   \
   X(HOST_US, "host-us", 0, F64, 0, 1e7, "0", "US", CCT_STEPS, CELL,                                                    \
     "decode: work of the serving engine on the host a step")                                                           \
+  X(READBACK, "readback", 0, WORD, 0, 0, "sync", "sync|worker", CCT_RUN, CELL,                                         \
+    "serve: who reads tokens back: the engine's own thread, or a worker beside it")                                    \
+  X(MIXED_GRAPH, "mixed-graph", 0, WORD, 0, 0, NULL, "none|piecewise", CCT_RUN, CELL,                                  \
+    "serve: graphs of batches with prompts in them (default: piecewise where --graph is, else none)")                  \
+  X(ARRIVALS, "arrivals", 0, WORD, 0, 0, NULL, "closed|zero|steps|seconds", CCT_RUN, CELL,                             \
+    "serve: when requests come (default: seconds with --request-rate or --trace, else closed: --concurrency at once)") \
+  X(REQUEST_RATE, "request-rate", 0, F64, 1e-9, 1e9, NULL, "R", CCT_RUN, CELL,                                         \
+    "serve: requests a second (or a step) on average")                                                                 \
+  X(BURSTINESS, "burstiness", 0, F64, 1e-3, 1e6, "1", "B", CCT_RUN, CELL,                                              \
+    "serve: shape of the gamma distribution of gaps between requests; 1: Poisson, less: bursts")                       \
+  X(TRACE, "trace", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN, CELL,                                                        \
+    "serve: requests from a .csv or .jsonl file of arrival, input, output")                                            \
+  X(NUM_PROMPTS, "num-prompts", 0, I64, 1, 1 << 24, NULL, "N", CCT_RUN, CELL,                                          \
+    "serve: requests of a run (default: all of a trace, else 4 times --concurrency)")                                  \
+  X(RANDOM_RANGE_RATIO, "random-range-ratio", 0, F64, 0, 1, "0", "R", CCT_RUN, CELL,                                   \
+    "serve: lengths are drawn from (1 - R) to (1 + R) times --input-len and --output-len")                             \
+  X(MAX_BATCHED_TOKENS, "max-batched-tokens", 0, I64, 1, 1 << 24, "8192", "T", CCT_RUN, CELL,                          \
+    "serve: tokens that one step works on at most, per data-parallel rank")                                            \
+  X(MAX_SEQS, "max-seqs", 0, I64, 1, 1 << 20, "256", "N", CCT_RUN, CELL,                                               \
+    "serve: sequences that run at once at most, per data-parallel rank")                                               \
+  X(CHUNKED_PREFILL, "chunked-prefill", 0, WORD, 0, 0, "on", "on|off", CCT_RUN, CELL,                                  \
+    "serve: prompts are read in parts that fill up a step, or each in one step")                                       \
+  X(KV_TOKENS, "kv-tokens", 0, I64, 16, INT64_MAX / 2, NULL, "T", CCT_RUN, CELL,                                       \
+    "serve: tokens that the KV cache holds, per data-parallel rank (default: what --gpu-memory leaves)")               \
+  X(GPU_MEMORY, "gpu-memory", 0, BYTES, 1, 1e15, "120G", "BYTES", CCT_RUN, CELL,                                       \
+    "serve: memory of one GPU for weights, activations and KV cache")                                                  \
+  X(PREEMPT, "preempt", 0, WORD, 0, 0, "recompute", "recompute|offload", CCT_RUN, CELL,                                \
+    "serve: what becomes of the cache of a pre-empted request: made again, or copied to the host and back")            \
+  X(SPECULATE, "speculate", 0, I64, 0, 32, "0", "K", CCT_RUN, CELL,                                                    \
+    "serve: tokens drafted ahead of each decode, and verified in one step")                                            \
+  X(ACCEPTANCE, "acceptance", 0, F64, 0, 1, "0.7", "P", CCT_RUN, CELL,                                                 \
+    "serve: chance that a drafted token is accepted, if those before it were")                                         \
   X(DISPATCH_TYPE, "dispatch-type", 0, WORD, 0, 0, NULL, "bf16|fp8", CCT_STEPS, CELL,                                  \
     "type of dispatched tokens (default: fp8 in serving with fp8 or nvfp4 weights, else bf16)")                        \
   X(COMBINE_TYPE, "combine-type", 0, WORD, 0, 0, "bf16", "bf16|fp8", CCT_STEPS, CELL,                                  \
@@ -196,8 +228,8 @@ enum cct_option_scope {
   X(SWEEP, "sweep", 0, TEXT, 0, 0, NULL, "FLAG=V,V..", CCT_PLAN, COMMAND,                                              \
     "plan for each of several values of one flag")                                                                     \
   X(PRICE, "price", 0, F64, 0, 1e9, NULL, "MONEY", CCT_PLAN, COMMAND, "price of one GPU hour")                         \
-  X(SLO, "slo", 0, TEXT, 0, 0, NULL, "tpot=50ms", CCT_PLAN, COMMAND,                                                   \
-    "the time a token may take; layouts that take longer are marked")                                                  \
+  X(SLO, "slo", 0, TEXT, 0, 0, NULL, "tpot=50ms[,..]", CCT_STEPS, CELL,                                                \
+    "plan: the time a token may take; serve: of ttft, tpot and e2e, what a request must keep to count as good")        \
   X(ALLOW, "allow", 0, TEXT, 0, 0, NULL, "FACT[,FACT..]", CCT_REPORT, COMMAND,                                         \
     "compare although these facts differ (stamped on every page)")                                                     \
   X(BEFORE_RUN, "before-run", 0, FLAG, 0, 0, NULL, NULL, CCT_DOCTOR, COMMAND,                                          \

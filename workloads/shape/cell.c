@@ -26,6 +26,10 @@ const char *cct_cell_text(const struct cct_options *cell, enum cct_option_id id)
     return workload == CCT_WORKLOAD_DECODE || workload == CCT_WORKLOAD_SERVE ? "full" : "none";
   if (id == CCT_OPT_DISPATCH)
     return workload == CCT_WORKLOAD_TRAIN ? "per-expert" : "per-rank";
+  if (id == CCT_OPT_ARRIVALS && workload == CCT_WORKLOAD_SERVE)
+    return cell->v[CCT_OPT_REQUEST_RATE].has_value || cell->v[CCT_OPT_TRACE].has_value ? "seconds" : "closed";
+  if (id == CCT_OPT_MIXED_GRAPH && workload == CCT_WORKLOAD_SERVE)
+    return strcmp(cct_cell_text(cell, CCT_OPT_GRAPH), "piecewise") ? "none" : "piecewise";
   return NULL;
 }
 
@@ -57,7 +61,8 @@ static int is_read_bare(const struct cct_options *cell, enum cct_option_id id, i
   case CCT_OPT_SKEW:
     return !is_probe && is_word(cell, CCT_OPT_COLLECTIVE, "all_to_allv");
   case CCT_OPT_BYTES:
-    return !is_probe || is_word(cell, CCT_OPT_PROBE_NAME, "h2d d2h d2d p2p hbm blocked-h2d blocked-d2h both streams threads load save");
+    return !is_probe || is_word(cell, CCT_OPT_PROBE_NAME,
+                                "h2d d2h d2d p2p hbm blocked-h2d blocked-d2h both streams threads load save");
   case CCT_OPT_TYPE:
     return !is_probe || is_word(cell, CCT_OPT_PROBE_NAME, "gemm");
   case CCT_OPT_PROBE_NAME:
@@ -89,7 +94,22 @@ static int is_read(const struct cct_options *cell, enum cct_option_id id) {
   case CCT_OPT_HOST_US:
     return w == CCT_WORKLOAD_DECODE || w == CCT_WORKLOAD_SERVE;
   case CCT_OPT_CONCURRENCY:
+  case CCT_OPT_READBACK:
+  case CCT_OPT_RANDOM_RANGE_RATIO:
+  case CCT_OPT_MAX_BATCHED_TOKENS:
+  case CCT_OPT_MAX_SEQS:
+  case CCT_OPT_CHUNKED_PREFILL:
+  case CCT_OPT_PREEMPT:
+  case CCT_OPT_SPECULATE:
+  case CCT_OPT_ARRIVALS:
+  case CCT_OPT_MIXED_GRAPH:
     return w == CCT_WORKLOAD_SERVE;
+  case CCT_OPT_BURSTINESS:
+    return w == CCT_WORKLOAD_SERVE && cell->v[CCT_OPT_REQUEST_RATE].has_value;
+  case CCT_OPT_GPU_MEMORY:
+    return w == CCT_WORKLOAD_SERVE && !cell->v[CCT_OPT_KV_TOKENS].has_value;
+  case CCT_OPT_ACCEPTANCE:
+    return w == CCT_WORKLOAD_SERVE && cell->v[CCT_OPT_SPECULATE].i > 0;
   case CCT_OPT_SEQ_LEN:
   case CCT_OPT_MICRO_BATCH:
   case CCT_OPT_ACCUMULATION:

@@ -50,6 +50,16 @@ static void a_cell_keeps_what_matters(void **state) {
                                                  "\"type\":\"bf16\",\"workload\":\"collective\"}"},
       {"{\"workload\":\"probe\",\"np\":1,\"probe\":\"h2d\",\"bytes\":4096}",
        "{\"bytes\":4096,\"calls\":1,\"memory\":\"pinned\",\"np\":1,\"probe\":\"h2d\",\"workload\":\"probe\"}"},
+      {"{\"workload\":\"serve\",\"model\":\"m\",\"layout\":\"tp=1\",\"request_rate\":5,\"kv_tokens\":4096,"
+       "\"speculate\":2,\"acceptance\":0.5}",
+       "{\"acceptance\":0.5,\"allreduce\":\"nccl\",\"arrivals\":\"seconds\",\"burstiness\":1.0,\"chunked_prefill\":"
+       "\"on\","
+       "\"concurrency\":32,\"graph\":\"full\",\"host_us\":0.0,\"input_len\":1024,\"kv_tokens\":4096,\"layout\":\"tp="
+       "1\","
+       "\"max_batched_tokens\":8192,\"max_seqs\":256,\"mixed_graph\":\"none\",\"model\":\"m\",\"output_len\":1024,"
+       "\"overlap\":\"off\",\"preempt\":\"recompute\",\"random_range_ratio\":0.0,\"readback\":\"sync\",\"request_"
+       "rate\":5.0,"
+       "\"speculate\":2,\"workload\":\"serve\"}"},
       {"{\"program\":\"p.json\"}", "{\"program\":\"p.json\"}"},
       {"{\"program\":\"p.json\",\"batch\":4}", "{\"batch\":4,\"program\":\"p.json\"}"},
   };

@@ -133,6 +133,7 @@ void cct_emit_close(struct cct_emit *e) {
   if (!e)
     return;
   free(e->b_weights);
+  free(e->b_caches);
   cct_program_free(e->program);
   cct_job_free(e->job);
   *e = (struct cct_emit){0};

@@ -29,6 +29,7 @@ struct cct_moe {
   int64_t routed, dropped;             /* copies for experts, of all ranks of the EP group; those beyond capacity */
 };
 
+struct cct_serve;
 struct cct_emit {
   const struct cct_model *model;
   const struct cct_options *cell;
@@ -50,6 +51,9 @@ struct cct_emit {
   int g_tp, g_dp, g_ep, g_expert_dp, g_world;      /* groups; -1 when of one rank */
   int s_tokens, s_shard, s_rows;                   /* slots: tokens, ceil(tokens / tp), rows an expert */
   int s_pairs[CCT_MAX_KINDS], s_kv[CCT_MAX_KINDS]; /* query-key pairs, and cache entries read, by kind of layer */
+  /* Form BOTH, a batch of prompts and generation where these multiply differently: tokens of each, and what the
+   * latter's attention sees (s_pairs and s_kv being the former's). */
+  int s_context, s_decode, s_pairs_decode[CCT_MAX_KINDS], s_kv_decode[CCT_MAX_KINDS];
   int b_hidden, b_wide, b_embedding, b_head, b_logits, b_dispatched, b_experts, b_expert_wide;
   int layer_gradient;              /* buffer of the gradient in hand, -1 outside training */
   int pending;                     /* entry of another lane that the next one of the compute lane waits for, -1: none */
@@ -57,6 +61,9 @@ struct cct_emit {
   void *context;
   int first_pass; /* the first micro-batch: weights are cast once a step */
   int *b_weights; /* [layer * CCT_WEIGHT_COUNT + place]: buffer ids, -1 until first used; owned */
+  int *b_caches; /* [layer], where forms of one program share a layer's cache: -1 until first used; NULL: none do; owned
+                  */
+  struct cct_serve *serve; /* of a serving step, whose slots are filled in */
 };
 #define CCT_WEIGHT_COUNT (CCT_MAX_LINEARS + 7) /* linears, then the feed-forward matrices below */
 enum {
@@ -75,6 +82,9 @@ struct cct_pass {
   int64_t (*pairs)(const struct cct_options *cell, int64_t sequences, int64_t window);
   int64_t (*kv)(const struct cct_options *cell, int64_t sequences, int64_t window);
 };
+
+/* A full decode step of a serving cell: what its program is bound to by default. */
+struct cct_pass cct_serve_pass(const struct cct_serve *serve);
 
 /* Opens job and program with lanes, groups, slots, and the routing of the step; cct_emit_close releases what is not
  * handed on. */
@@ -113,8 +123,9 @@ void cct_emit_attention_in(struct cct_emit *e, int layer);
 void cct_emit_attention_core(struct cct_emit *e, int layer);
 void cct_emit_attention_out(struct cct_emit *e, int layer);
 void cct_emit_feed_forward(struct cct_emit *e, int layer);
-/* All layers of a forward pass; piecewise: the open graph closes before each core, and another opens behind it. */
-void cct_emit_layers(struct cct_emit *e, int is_piecewise);
+/* One layer forward; piecewise: the open graph closes before the core, and another opens behind it. */
+void cct_emit_layer(struct cct_emit *e, int layer, int is_piecewise);
+void cct_emit_layers(struct cct_emit *e, int is_piecewise); /* all of them */
 /* The MoE part behind the second norm, forward. */
 void cct_emit_experts(struct cct_emit *e, int layer);
 /* gate and up, product, down of `groups` matrices of this width over `m` rows each; weights at `place` and place + 1.

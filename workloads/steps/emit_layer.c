@@ -38,6 +38,13 @@ static void cast(struct cct_emit *e, int layer, const char *part, struct cct_qua
     cct_emit_elementwise(e, cct_layer_name(name, layer, part), bytes, buffer);
 }
 
+/* Tokens that a linear multiplies. */
+static struct cct_quantity rows_of(const struct cct_emit *e, const struct cct_linear *l) {
+  if (e->form != CCT_FORM_BOTH || l->form == CCT_FORM_BOTH)
+    return cct_per_token(e, 1);
+  return cct_per_slot(1, l->form == CCT_FORM_DECODE ? e->s_decode : e->s_context);
+}
+
 static void linear(struct cct_emit *e, int layer, int place) {
   const struct cct_layer_kind *kind = cct_model_layer(e->model, layer);
   const struct cct_linear *l = &kind->linears[place];
@@ -51,13 +58,12 @@ static void linear(struct cct_emit *e, int layer, int place) {
   if (l->is_after)
     cast(e, layer, "cast", cct_per_token(e, 3 * k), e->b_wide);
   int is_by_head = l->split == CCT_SPLIT_HEADS; /* from heads to heads: neither side is hidden */
-  cct_emit_gemm(e, name, cct_per_token(e, 1), n, k, groups, e->gemm_type,
-                l->is_after || is_by_head ? e->b_wide : e->b_hidden, weight,
-                l->is_after && !is_by_head ? e->b_hidden : e->b_wide);
+  cct_emit_gemm(e, name, rows_of(e, l), n, k, groups, e->gemm_type, l->is_after || is_by_head ? e->b_wide : e->b_hidden,
+                weight, l->is_after && !is_by_head ? e->b_hidden : e->b_wide);
 }
 
 static int is_used(const struct cct_emit *e, const struct cct_linear *l) {
-  return l->form == CCT_FORM_BOTH || l->form == e->form;
+  return l->form == CCT_FORM_BOTH || e->form == CCT_FORM_BOTH || l->form == e->form;
 }
 
 void cct_emit_attention_in(struct cct_emit *e, int layer) {
@@ -76,24 +82,36 @@ void cct_emit_attention_in(struct cct_emit *e, int layer) {
   cct_emit_elementwise(e, cct_layer_name(name, layer, "rope_cache"), cct_per_token(e, 2 * width * 2), e->b_wide);
 }
 
-void cct_emit_attention_core(struct cct_emit *e, int layer) {
+static void core(struct cct_emit *e, int layer, const char *part, double flops, int s_pairs, int s_kv) {
   const struct cct_layer_kind *kind = cct_model_layer(e->model, layer);
-  double flops = e->form == CCT_FORM_DECODE ? kind->pair_flops_decode : kind->pair_flops_context;
-  int index = e->model->kind_of[layer];
   char name[40], cache_name[40];
   struct cct_op op = {.kind = CCT_OP_ATTENTION,
                       .lane = e->compute,
                       .host = e->graph >= 0 ? -1 : e->host,
                       .reads = {e->b_wide, -1},
                       .writes = e->b_wide};
-  op.name = cct_layer_name(name, layer, "attention");
-  op.attention.flops = cct_per_slot((int64_t)(flops / (double)e->layout.tp + 0.5), e->s_pairs[index]);
-  op.attention.kv_bytes = cct_per_slot(cct_kv_bytes_share(kind, e->layout.tp), e->s_kv[index]);
+  op.name = cct_layer_name(name, layer, part);
+  op.attention.flops = cct_per_slot((int64_t)(flops / (double)e->layout.tp + 0.5), s_pairs);
+  op.attention.kv_bytes = cct_per_slot(cct_kv_bytes_share(kind, e->layout.tp), s_kv);
   op.attention.type = CCT_TYPE_BF16;
-  if (!e->is_training)
-    op.reads[1] = cct_program_add_buffer(e->program, cct_layer_name(cache_name, layer, "cache"), op.attention.kv_bytes,
-                                         CCT_MEM_DEVICE, 0);
+  if (!e->is_training) {
+    int *cache = e->b_caches ? &e->b_caches[layer] : NULL;
+    op.reads[1] = cache && *cache >= 0 ? *cache
+                                       : cct_program_add_buffer(e->program, cct_layer_name(cache_name, layer, "cache"),
+                                                                op.attention.kv_bytes, CCT_MEM_DEVICE, 0);
+    if (cache)
+      *cache = op.reads[1];
+  }
   (void)cct_program_add(e->program, &op, NULL, 0);
+}
+
+void cct_emit_attention_core(struct cct_emit *e, int layer) {
+  const struct cct_layer_kind *kind = cct_model_layer(e->model, layer);
+  int i = e->model->kind_of[layer];
+  core(e, layer, "attention", e->form == CCT_FORM_DECODE ? kind->pair_flops_decode : kind->pair_flops_context,
+       e->s_pairs[i], e->s_kv[i]);
+  if (e->form == CCT_FORM_BOTH)
+    core(e, layer, "attention_decode", kind->pair_flops_decode, e->s_pairs_decode[i], e->s_kv_decode[i]);
 }
 
 void cct_emit_attention_out(struct cct_emit *e, int layer) {
@@ -170,15 +188,18 @@ void cct_emit_head(struct cct_emit *e, struct cct_quantity m) {
   cct_emit_elementwise(e, "sample", all, e->b_logits);
 }
 
+void cct_emit_layer(struct cct_emit *e, int layer, int is_piecewise) {
+  cct_emit_attention_in(e, layer);
+  if (is_piecewise)
+    cct_emit_close_bracket(e, e->graph);
+  cct_emit_attention_core(e, layer);
+  if (is_piecewise)
+    cct_emit_open_bracket(e, CCT_OP_GRAPH, "piece");
+  cct_emit_attention_out(e, layer);
+  cct_emit_feed_forward(e, layer);
+}
+
 void cct_emit_layers(struct cct_emit *e, int is_piecewise) {
-  for (int layer = 0; layer < e->model->n_layers; layer++) {
-    cct_emit_attention_in(e, layer);
-    if (is_piecewise)
-      cct_emit_close_bracket(e, e->graph);
-    cct_emit_attention_core(e, layer);
-    if (is_piecewise)
-      cct_emit_open_bracket(e, CCT_OP_GRAPH, "piece");
-    cct_emit_attention_out(e, layer);
-    cct_emit_feed_forward(e, layer);
-  }
+  for (int layer = 0; layer < e->model->n_layers; layer++)
+    cct_emit_layer(e, layer, is_piecewise);
 }

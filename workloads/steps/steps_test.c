@@ -257,7 +257,6 @@ static void cells_that_make_no_step_are_refused(void **state) {
       {"model qwen3-8b workload decode", CCT_USAGE},
       {"model qwen3-8b layout tp=8", CCT_USAGE},
       {"workload decode layout tp=8", CCT_USAGE},
-      {"model qwen3-8b workload serve layout tp=8", CCT_UNSUPPORTED},
       {"model qwen3-8b workload decode layout tp=8 np 4", CCT_USAGE},
       {"model deepseek-r1 workload decode layout tp=2,ep=4,dp=2 np 8", CCT_USAGE},
       {"model qwen3-8b workload decode layout tp=2,pp=4", CCT_UNSUPPORTED},

@@ -10,6 +10,7 @@
 #include "workloads/shape/flops.h"
 #include "workloads/steps/bare.h"
 #include "workloads/steps/moe.h"
+#include "workloads/steps/serve.h"
 #include "workloads/steps/template.h"
 
 static enum cct_status load_program(const struct cct_options *cell, struct cct_step *step) {
@@ -37,14 +38,11 @@ struct cct_step_store {
 
 static enum cct_status find_template(const struct cct_options *cell, const struct cct_template **template_out) {
   static const struct cct_template *const templates[] = {&cct_template_train, &cct_template_prefill,
-                                                         &cct_template_decode};
+                                                         &cct_template_decode, &cct_template_serve};
   enum cct_workload workload = cct_cell_workload(cell);
   if (workload != CCT_WORKLOAD_TRAIN && workload != CCT_WORKLOAD_PREFILL && workload != CCT_WORKLOAD_DECODE &&
       workload != CCT_WORKLOAD_SERVE)
     return cct_fail(CCT_USAGE, "a cell of a model needs a workload: train, prefill, decode or serve");
-  if (workload == CCT_WORKLOAD_SERVE)
-    return cct_fail(CCT_UNSUPPORTED,
-                    "serve is no single step: plan composes it of prefill and decode, run measures these");
   *template_out = templates[workload];
   return CCT_OK;
 }
@@ -74,6 +72,7 @@ struct request { /* what a job is built from */
   const struct cct_layout *layout;
   const struct cct_options *cell;
   const struct cct_template *template;
+  struct cct_serve *serve; /* NULL: no serving step */
 };
 
 /* One job, and where `step` is given what belongs to it. */
@@ -83,7 +82,7 @@ static enum cct_status build_job(const struct request *request, int is_checkpoin
   struct cct_emit emit = {0};
   struct cct_moe moe;
   struct cct_moe_draw draw = {0};
-  struct cct_pass pass = request->template->pass(cell);
+  struct cct_pass pass = request->serve ? cct_serve_pass(request->serve) : request->template->pass(cell);
   enum cct_status status = cct_moe_plan(request->model, request->layout, cell, pass.tokens, &moe, &draw);
   if (!status && moe.is_host_routed && !strcmp(cct_cell_text(cell, CCT_OPT_GRAPH), "full"))
     status = cct_fail(CCT_USAGE, "--routing host reads counts back in the middle of a step, which no full graph can: "
@@ -92,6 +91,7 @@ static enum cct_status build_job(const struct request *request, int is_checkpoin
     status = cct_emit_open(&emit, request->model, request->layout, cell, &moe, &pass, request->template->name);
   if (!status) {
     emit.is_checkpoint = is_checkpoint;
+    emit.serve = request->serve;
     status = request->template->emit(&emit);
   }
   if (!status && step && draw.rows)
@@ -117,7 +117,7 @@ static enum cct_status build_job(const struct request *request, int is_checkpoin
 
 enum cct_status cct_step_build_model(const struct cct_model *model, const struct cct_layout *layout,
                                      const struct cct_options *cell, struct cct_step *step_out) {
-  struct request request = {model, layout, cell, NULL};
+  struct request request = {model, layout, cell, NULL, NULL};
   struct cct_step step = {.is_stand_in = model->is_stand_in,
                           .is_scaled = model->is_scaled || cell->v[CCT_OPT_SCALE].i > 1};
   int is_training = cct_cell_workload(cell) == CCT_WORKLOAD_TRAIN;
@@ -126,6 +126,9 @@ enum cct_status cct_step_build_model(const struct cct_model *model, const struct
     status = cct_layout_check(layout, model);
   if (!status && !is_training && cell->v[CCT_OPT_CHECKPOINT_EVERY].has_value)
     status = cct_fail(CCT_USAGE, "--checkpoint-every: only training has checkpoints");
+  if (!status && cct_cell_workload(cell) == CCT_WORKLOAD_SERVE)
+    status = cct_serve_plan(model, layout, cell, &step.serve);
+  request.serve = step.serve;
   if (!status)
     status = build_job(&request, 0, &step, &step.job);
   if (!status && cell->v[CCT_OPT_CHECKPOINT_EVERY].has_value) {
@@ -219,6 +222,7 @@ void cct_step_free(struct cct_step *step) {
     return;
   cct_job_free(step->job);
   cct_job_free(step->checkpoint);
+  cct_serve_free(step->serve);
   free(step->bindings);
   if (step->store) {
     cct_moe_draw_free(&step->store->draw);
