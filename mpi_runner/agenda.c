@@ -271,6 +271,28 @@ static enum cct_status take_text(const struct cct_options *flags, enum cct_optio
   return CCT_OK;
 }
 
+static int is_stated(const struct cct_suite *suite, const struct cct_options *flags, enum cct_option_id id) {
+  char key[32];
+  return flags->v[id].is_set || cct_json_member(suite->document, cct_option_key(id, key));
+}
+
+/* A serving cell's sample is a whole run of requests, so one is enough, and one warm-up captures its graphs. */
+static enum cct_status plan_serving(const struct cct_suite *suite, const struct cct_options *flags,
+                                    struct cct_agenda *agenda) {
+  int n = 0;
+  for (int i = 0; i < agenda->n_cells; i++)
+    n += cct_cell_workload(&agenda->cells[i]) == CCT_WORKLOAD_SERVE;
+  int is_said = is_stated(suite, flags, CCT_OPT_SAMPLES);
+  if (n && n < agenda->n_cells && !is_said)
+    return cct_fail(CCT_USAGE, "--samples: a sample of serve is a whole run of requests, of other workloads a step; "
+                               "with both say how many");
+  if (n && !is_said)
+    agenda->samples = 1;
+  if (n && !is_stated(suite, flags, CCT_OPT_WARMUP))
+    agenda->warmup = 1;
+  return CCT_OK;
+}
+
 static enum cct_status plan(const struct cct_options *flags, const struct cct_suite *suite, const char *condition,
                             struct cct_agenda *agenda) {
   const char *question = cct_json_string(cct_json_member(suite->document, "question"));
@@ -293,6 +315,8 @@ static enum cct_status plan(const struct cct_options *flags, const struct cct_su
     status = cct_suite_number(suite, flags, CCT_OPT_SEED, &agenda->seed);
   if (!status)
     status = cct_suite_cells(suite, flags, &agenda->cells, &agenda->n_cells);
+  if (!status)
+    status = plan_serving(suite, flags, agenda);
   if (!status)
     status = plan_arms(suite, flags, condition, agenda);
   if (!status)

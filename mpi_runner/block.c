@@ -196,7 +196,8 @@ static enum cct_status ask_choice(struct block *block, int cell, struct cct_exec
 }
 
 static enum cct_status perform_job(struct block *block, int cell, const struct cct_job *job,
-                                   const struct cct_step *step, int repetitions) {
+                                   const struct cct_step *step, const struct cct_options *cell_options,
+                                   int repetitions) {
   struct cct_executor *executor = NULL;
   struct cct_measured measured = {0};
   struct cct_wrong wrong = {0};
@@ -221,9 +222,13 @@ static enum cct_status perform_job(struct block *block, int cell, const struct c
     status = verify(block, executor, cell, c, &wrong);
   if (!status && step->repetitions)
     status = ask_choice(block, cell, executor);
-  if (!status)
+  const struct cct_block_serve serve = {block->meeting, block->ops,    executor, job,           step->serve,
+                                        cell_options,   block->agenda, options,  block->record, cell};
+  if (!status && step->serve)
+    status = cct_block_perform_serve(&serve);
+  else if (!status)
     status = cct_measure(block->meeting, block->ops, executor, step->bindings, &options, &measured);
-  if (!status)
+  if (!status && !step->serve)
     status = cct_block_collect(block->members, block->record, cell, &measured, operations);
   cct_measured_free(&measured);
   block->ops->unload(executor);
@@ -301,7 +306,7 @@ static enum cct_status perform_members(struct block *block, int cell) {
   if (!status && step.experiment.experiment)
     status = perform_experiment(block, cell, &step.experiment);
   else if (!status)
-    status = perform_job(block, cell, emulated ? emulated : step.job, &step,
+    status = perform_job(block, cell, emulated ? emulated : step.job, &step, &options,
                          step.repetitions ? (int)step.repetitions : repetitions_of(&options));
   cct_job_free(emulated);
   cct_step_free(&step);

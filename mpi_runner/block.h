@@ -61,6 +61,32 @@ void cct_block_environment_facts(struct cct_fact_list *list);
 enum cct_status cct_block_collect(const struct cct_world *world, struct cct_record *record, int cell,
                                   const struct cct_measured *measured, int64_t operations) CCT_CHECKED;
 
+/* Appends `n` rows (-1: this process could not make them) of one metric of every process, in the order of processes; as
+ * cct_block_collect, which uses it. */
+enum cct_status cct_block_append(const struct cct_world *world, struct cct_record *record, int cell, int metric,
+                                 const struct cct_sample *rows, int64_t n) CCT_CHECKED;
+
+/* ---- block_serve.c ---- */
+
+#define CCT_MOST_METRICS 16 /* of a cell */
+struct cct_serve;
+struct cct_block_serve {         /* a serving cell, loaded */
+  const struct cct_world *world; /* of the processes that have a rank, and that nothing else uses */
+  const struct cct_backend_ops *ops;
+  struct cct_executor *executor;
+  const struct cct_job *job; /* as it is performed */
+  const struct cct_serve *serve;
+  const struct cct_options *cell;
+  const struct cct_agenda *agenda;    /* its seed */
+  struct cct_measure_options measure; /* repetitions do not count */
+  struct cct_record *record;          /* process 0's */
+  int index;                          /* of the cell */
+};
+/* Performs and records its samples, each a run of all requests. Collective. */
+enum cct_status cct_block_perform_serve(const struct cct_block_serve *call) CCT_CHECKED;
+/* The metrics of such a cell, at most CCT_MOST_METRICS; returns how many. */
+int cct_block_serve_metrics(const struct cct_options *cell, struct cct_metric *metrics_out);
+
 /* ---- block_record.c: on process 0 ---- */
 
 /* Creates the record of a block, or goes on with PATH.partial where that is of this run, boot and machine. */

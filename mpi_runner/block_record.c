@@ -73,9 +73,11 @@ static enum cct_status program_text(const struct cct_agenda *agenda, struct cct_
   return status ? status : text->is_failed ? CCT_NOMEM : CCT_OK;
 }
 
-/* One metric a step, or those of an experiment. */
-static int metrics_of(const struct cct_options *cell, struct cct_metric metrics[CCT_MOST_OUTPUTS]) {
+/* One metric a step, or those of serving or of an experiment. */
+static int metrics_of(const struct cct_options *cell, struct cct_metric metrics[CCT_MOST_METRICS]) {
   struct cct_experiment_call call;
+  if (cct_cell_workload(cell) == CCT_WORKLOAD_SERVE)
+    return cct_block_serve_metrics(cell, metrics);
   metrics[0] = step_metric;
   if (cct_cell_workload(cell) != CCT_WORKLOAD_PROBE || strcmp(cell->v[CCT_OPT_PROBE_NAME].s, "experiment") ||
       cct_experiment_parse(cell->v[CCT_OPT_EXPERIMENT].s, &call))
@@ -90,7 +92,7 @@ static int metrics_of(const struct cct_options *cell, struct cct_metric metrics[
 }
 
 static enum cct_status cells_of(const struct opening *opening, struct cct_record_cell *cells,
-                                struct cct_metric (*metrics)[CCT_MOST_OUTPUTS]) {
+                                struct cct_metric (*metrics)[CCT_MOST_METRICS]) {
   for (int i = 0; i < opening->agenda->n_cells; i++) {
     struct cct_json *json;
     struct cct_text key = {0};
@@ -114,7 +116,7 @@ static enum cct_status create_record(struct opening *opening, const struct cct_f
   const struct cct_boot *boot = &agenda->boots[opening->at->boot];
   struct cct_record_head head = {.block = opening->at->block, .round = opening->at->round, .boot = opening->at->boot};
   struct cct_record_cell *cells = calloc((size_t)agenda->n_cells + 1, sizeof *cells);
-  struct cct_metric(*metrics)[CCT_MOST_OUTPUTS] = calloc((size_t)agenda->n_cells + 1, sizeof *metrics);
+  struct cct_metric(*metrics)[CCT_MOST_METRICS] = calloc((size_t)agenda->n_cells + 1, sizeof *metrics);
   struct cct_text text = {0};
   struct cct_host_facts host;
   cct_host_facts_read(&host);

@@ -21,36 +21,39 @@ static struct cct_sample *rows_of(const struct cct_measured *measured, int64_t o
   return rows;
 }
 
-enum cct_status cct_block_collect(const struct cct_world *world, struct cct_record *record, int cell,
-                                  const struct cct_measured *measured, int64_t operations) {
-  struct cct_sample *rows = rows_of(measured, operations);
-  int64_t n = rows ? (int64_t)measured->count * measured->samples : -1;
-  enum cct_status status = rows ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+enum cct_status cct_block_append(const struct cct_world *world, struct cct_record *record, int cell, int metric,
+                                 const struct cct_sample *rows, int64_t n) {
+  struct cct_sample *others;
   if (world->rank) {
     enum cct_status sent = world->ops->send(world, &n, sizeof n, 0, SAMPLES_TAG);
-    if (!sent && n > 0)
-      sent = world->ops->send(world, rows, (size_t)n * sizeof *rows, 0, SAMPLES_TAG);
-    free(rows);
-    return status ? status : sent;
+    return sent || n <= 0 ? sent : world->ops->send(world, rows, (size_t)n * sizeof *rows, 0, SAMPLES_TAG);
   }
-  if (!status)
-    status = cct_record_append(record, cell, 0, rows, (int)n);
-  free(rows);
+  enum cct_status status = n > 0 ? cct_record_append(record, cell, metric, rows, (int)n) : CCT_OK;
   for (int p = 1; p < world->size; p++) {
     enum cct_status got = world->ops->recv(world, &n, sizeof n, p, SAMPLES_TAG);
     if (got)
       return got;
     if (n <= 0)
       continue;
-    rows = malloc((size_t)n * sizeof *rows);
-    if (!rows)
+    others = malloc((size_t)n * sizeof *others);
+    if (!others)
       return cct_fail(CCT_NOMEM, "out of memory");
-    got = world->ops->recv(world, rows, (size_t)n * sizeof *rows, p, SAMPLES_TAG);
+    got = world->ops->recv(world, others, (size_t)n * sizeof *others, p, SAMPLES_TAG);
     if (!got && !status)
-      status = cct_record_append(record, cell, 0, rows, (int)n);
-    free(rows);
+      status = cct_record_append(record, cell, metric, others, (int)n);
+    free(others);
     if (got)
       return got;
   }
   return status;
+}
+
+enum cct_status cct_block_collect(const struct cct_world *world, struct cct_record *record, int cell,
+                                  const struct cct_measured *measured, int64_t operations) {
+  struct cct_sample *rows = rows_of(measured, operations);
+  int64_t n = rows ? (int64_t)measured->count * measured->samples : -1;
+  enum cct_status status = rows ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  enum cct_status appended = cct_block_append(world, record, cell, 0, rows, n);
+  free(rows);
+  return status ? status : appended;
 }

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A serving cell in a block: a sample is one run of all requests. What is recorded is in docs/record.md. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "mpi_runner/block.h"
+#include "mpi_runner/serving_run.h"
+#include "workloads/shape/cell.h"
+
+#define METRICS(X) /* ID, name, unit, better; in the order in which they are recorded */                               \
+  X(OUTPUT, "output_tok_s", "tok/s", "higher")                                                                         \
+  X(TOTAL, "total_tok_s", "tok/s", "higher")                                                                           \
+  X(REQUESTS, "request_s", "req/s", "higher")                                                                          \
+  X(TTFT, "ttft", "ms", "lower")                                                                                       \
+  X(TPOT, "tpot", "ms", "lower")                                                                                       \
+  X(ITL, "itl", "ms", "lower")                                                                                         \
+  X(E2E, "e2e", "ms", "lower")                                                                                         \
+  X(STEP, "step", "us", "lower")                                                                                       \
+  X(SUBMISSIONS, "submissions", "a step", "lower")                                                                     \
+  X(PADDING, "padding", "%", "neither")                                                                                \
+  X(FORM, "form", "", "neither")                                                                                       \
+  X(TOKENS, "tokens", "tokens", "neither")                                                                             \
+  X(CACHE, "kv", "blocks", "neither")                                                                                  \
+  X(BINDING, "binding", "us", "neither")                                                                               \
+  X(GOODPUT, "goodput", "req/s", "higher") /* with --slo */
+enum metric {
+#define METRIC_ENUM(id, ...) METRIC_##id,
+  METRICS(METRIC_ENUM)
+#undef METRIC_ENUM
+  METRIC_COUNT
+};
+_Static_assert(METRIC_COUNT <= CCT_MOST_METRICS, "room for all");
+
+int cct_block_serve_metrics(const struct cct_options *cell, struct cct_metric *metrics_out) {
+  static const struct cct_metric all[METRIC_COUNT] = {
+#define METRIC_ROW(id, name, unit, better) {name, unit, better},
+      METRICS(METRIC_ROW)
+#undef METRIC_ROW
+  };
+  memcpy(metrics_out, all, sizeof all);
+  return METRIC_GOODPUT + (cell->v[CCT_OPT_SLO].has_value != 0);
+}
+
+struct rows { /* of one metric on this process */
+  struct cct_sample *items;
+  size_t n, capacity;
+};
+
+struct recording {
+  const struct cct_block_serve *call;
+  const struct cct_requests *requests;
+  struct rows rows[METRIC_COUNT];
+  int engines;           /* of all processes */
+  int64_t *steps, *gaps; /* by engine: recorded so far, over all samples */
+  enum cct_status status;
+};
+
+static void add(struct recording *r, enum metric metric, int64_t rank, int64_t index, int64_t n, int64_t start_ns,
+                double value) {
+  struct rows *rows = &r->rows[metric];
+  if (!r->status)
+    r->status = cct_grow((void **)&rows->items, &rows->capacity, rows->n + 1, sizeof *rows->items);
+  if (!r->status)
+    rows->items[rows->n++] = (struct cct_sample){(int32_t)rank, (int32_t)index, (int32_t)n, start_ns, value};
+}
+
+/* ---- one run ---- */
+
+static int64_t first_rank(const struct cct_serve *serve, int64_t replica) {
+  return replica * serve->tp;
+}
+
+static void add_requests(struct recording *r, int64_t sample, int64_t start_ns,
+                         const struct cct_serving_engine *engine) {
+  for (int64_t i = 0; i < r->requests->n; i++) {
+    const struct cct_request_times *t = &engine->times.requests[i];
+    const struct cct_request *request = &r->requests->items[i];
+    int64_t rank = first_rank(r->call->serve, i % r->call->serve->replicas), index = sample * r->requests->n + i;
+    if (t->first_ns < 0)
+      continue;
+    int64_t at = start_ns + t->arrival_ns;
+    add(r, METRIC_TTFT, rank, index, 1, at, (double)(t->first_ns - t->arrival_ns) / 1e6);
+    add(r, METRIC_E2E, rank, index, 1, at, (double)(t->last_ns - t->arrival_ns) / 1e6);
+    if (request->output > 1)
+      add(r, METRIC_TPOT, rank, index, 1, at, (double)(t->last_ns - t->first_ns) / (double)(request->output - 1) / 1e6);
+  }
+}
+
+/* Indices tell engines apart, so that no two rows of different ranks are taken for one step. */
+static void add_steps(struct recording *r, int64_t start_ns, const struct cct_serving_engine *engine) {
+  const struct cct_serve *serve = r->call->serve;
+  int64_t rank = (int64_t)engine->number * serve->tp * serve->together;
+  for (int64_t k = 0; k < engine->times.n_gaps; k++) {
+    const struct cct_gap *gap = &engine->times.gaps[k];
+    int64_t index = r->gaps[engine->number]++ * r->engines + engine->number;
+    add(r, METRIC_ITL, first_rank(serve, gap->replica), index, gap->n, start_ns + gap->at_ns,
+        (double)gap->gap_ns / 1e6);
+  }
+  for (int64_t s = 0; s < engine->n; s++) {
+    const struct cct_serving_row *row = &engine->rows[s];
+    int64_t index = r->steps[engine->number]++ * r->engines + engine->number, at = start_ns + row->begin_ns;
+    if (row->form != CCT_SERVE_IDLE)
+      add(r, METRIC_STEP, rank, index, 1, at, (double)(row->end_ns - row->begin_ns) / 1e3);
+    add(r, METRIC_FORM, rank, index, 1, at, row->form);
+    add(r, METRIC_TOKENS, rank, index, row->sequences, at, (double)row->tokens);
+    add(r, METRIC_CACHE, rank, index, 1 + row->preempted, at, (double)row->blocks);
+  }
+}
+
+enum { /* what is added up over all processes */
+  SUM_OUTPUT,
+  SUM_TOTAL,
+  SUM_REQUESTS,
+  SUM_GOOD,
+  SUM_SUBMISSIONS,
+  SUM_STEPS,
+  SUM_TOKENS,
+  SUM_PADDED,
+  SUMS
+};
+
+static void add_up(const struct recording *r, const struct cct_serving_engine *engine, int64_t sums[SUMS],
+                   int64_t *last_ns) {
+  for (int64_t i = 0; i < r->requests->n; i++) {
+    const struct cct_request_times *t = &engine->times.requests[i];
+    const struct cct_request *request = &r->requests->items[i];
+    if (t->first_ns < 0)
+      continue;
+    sums[SUM_OUTPUT] += request->output;
+    sums[SUM_TOTAL] += request->input + request->output;
+    sums[SUM_REQUESTS]++;
+    sums[SUM_GOOD] += cct_slo_is_kept(&r->call->serve->slo, request, t);
+    *last_ns = t->last_ns > *last_ns ? t->last_ns : *last_ns;
+  }
+  for (int64_t s = 0; s < engine->n; s++) {
+    const struct cct_serving_row *row = &engine->rows[s];
+    sums[SUM_STEPS] += row->form != CCT_SERVE_IDLE;
+    sums[SUM_SUBMISSIONS] += row->submissions;
+    sums[SUM_TOKENS] += row->tokens;
+    sums[SUM_PADDED] += row->padded;
+  }
+}
+
+static enum cct_status add_rates(struct recording *r, int64_t sample, const struct cct_serving_result *result) {
+  const struct cct_world *world = r->call->world;
+  int64_t sums[SUMS] = {0}, last_ns = 0;
+  for (int i = 0; i < result->n_engines; i++)
+    add_up(r, &result->engines[i], sums, &last_ns);
+  enum cct_status status = world->ops->allreduce_i64(world, sums, SUMS, CCT_REDUCE_SUM);
+  if (!status)
+    status = world->ops->allreduce_i64(world, &last_ns, 1, CCT_REDUCE_MAX);
+  if (status || world->rank)
+    return status;
+  const int64_t at = result->start_ns;
+  double seconds = (double)last_ns / 1e9;
+  add(r, METRIC_OUTPUT, 0, sample, 1, at, (double)sums[SUM_OUTPUT] / seconds);
+  add(r, METRIC_TOTAL, 0, sample, 1, at, (double)sums[SUM_TOTAL] / seconds);
+  add(r, METRIC_REQUESTS, 0, sample, 1, at, (double)sums[SUM_REQUESTS] / seconds);
+  add(r, METRIC_SUBMISSIONS, 0, sample, 1, at, (double)sums[SUM_SUBMISSIONS] / (double)sums[SUM_STEPS]);
+  add(r, METRIC_PADDING, 0, sample, 1, at,
+      100 * (double)(sums[SUM_PADDED] - sums[SUM_TOKENS]) / (double)sums[SUM_TOKENS]);
+  add(r, METRIC_BINDING, 0, sample, 1, at, result->binding_us);
+  add(r, METRIC_GOODPUT, 0, sample, 1, at, (double)sums[SUM_GOOD] / seconds);
+  return CCT_OK;
+}
+
+static enum cct_status record(struct recording *r) {
+  const struct cct_block_serve *call = r->call;
+  struct cct_metric metrics[CCT_MOST_METRICS];
+  int n = cct_block_serve_metrics(call->cell, metrics);
+  enum cct_status status = CCT_OK;
+  for (int m = 0; m < n; m++) { /* collective: goes on where one failed */
+    enum cct_status done =
+        cct_block_append(call->world, call->record, call->index, m, r->rows[m].items, (int64_t)r->rows[m].n);
+    status = status ? status : done;
+  }
+  return status;
+}
+
+static enum cct_status perform(struct recording *r, const struct cct_serving_run *run) {
+  enum cct_status status = CCT_OK;
+  for (int64_t w = 0; !status && w < r->call->measure.warmup; w++)
+    status = cct_serving_warm(run);
+  for (int64_t sample = 0; !status && sample < r->call->measure.samples; sample++) {
+    struct cct_serving_result result;
+    status = cct_serving_perform(run, &result);
+    if (status)
+      break;
+    for (int i = 0; i < result.n_engines; i++) {
+      add_requests(r, sample, result.start_ns, &result.engines[i]);
+      add_steps(r, result.start_ns, &result.engines[i]);
+    }
+    status = add_rates(r, sample, &result);
+    cct_serving_result_free(&result);
+  }
+  return status;
+}
+
+enum cct_status cct_block_perform_serve(const struct cct_block_serve *call) {
+  struct cct_requests requests = {0};
+  struct cct_serve serve = *call->serve; /* with the run's seed */
+  struct cct_block_serve seeded = *call;
+  struct recording r = {.call = &seeded, .requests = &requests, .engines = (int)(serve.replicas / serve.together)};
+  seeded.serve = &serve;
+  serve.requests.seed = serve.limits.seed = (uint64_t)call->agenda->seed;
+  r.steps = calloc((size_t)r.engines, sizeof *r.steps);
+  r.gaps = calloc((size_t)r.engines, sizeof *r.gaps);
+  enum cct_status status =
+      r.steps && r.gaps ? cct_requests_make(&serve.requests, &requests) : cct_fail(CCT_NOMEM, "out of memory");
+  const struct cct_serving_run run = {
+      .world = call->world,
+      .ops = call->ops,
+      .executor = call->executor,
+      .job = call->job,
+      .serve = &serve,
+      .requests = &requests,
+      .measure = call->measure,
+  };
+  status = cct_world_agree(call->world, status, call->measure.name, call->measure.patience_ns);
+  if (!status)
+    status = perform(&r, &run);
+  status = cct_world_agree(call->world, status ? status : r.status, call->measure.name, call->measure.patience_ns);
+  if (!status)
+    status = record(&r);
+  for (int m = 0; m < METRIC_COUNT; m++)
+    free(r.rows[m].items);
+  free(r.steps);
+  free(r.gaps);
+  cct_requests_free(&requests);
+  return status;
+}

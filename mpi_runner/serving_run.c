@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mpi_runner/serving_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "workloads/program/counts.h"
+
+#define TIME_TAG 79
+#define RING     4 /* steps whose bindings are in use at once */
+
+struct engine {
+  int number, first_rank, ranks;
+  int first_owned, n_owned; /* of its ranks, here: places among the owned ones */
+  int leader, is_leader;    /* the process of its first rank */
+  int is_over;
+  struct cct_engine *engine;
+  struct cct_serving_row *rows; /* the leader's */
+  size_t n, capacity;
+};
+
+struct driver {
+  const struct cct_serving_run *run;
+  const struct cct_program *program;
+  struct cct_sequence *sequence;
+  int first, count;
+  int *owners; /* [process]: first rank that it owns; [size]: ranks */
+  struct engine *engines;
+  int n_engines;
+  int64_t *slots;       /* [RING][count][n_slots] */
+  int64_t *submissions; /* by form, swap_out, swap_in; -1: not counted yet */
+};
+
+static int ranks_of(const struct cct_serve *serve) {
+  return (int)(serve->tp * serve->together);
+}
+
+/* ---- telling the time ---- */
+
+static enum cct_status finish(struct driver *d, struct cct_request *request) {
+  const struct cct_world *world = d->run->world;
+  enum cct_status status = CCT_OK;
+  int done = 0;
+  while (!status && !(status = world->ops->test(world, request, &done)) && !done)
+    if (d->sequence->progress)
+      status = d->sequence->progress(d->run->executor);
+  return status;
+}
+
+/* The leader's time, on every process that has a rank of the engine. */
+static enum cct_status agree_on_time(struct driver *d, const struct engine *e, int64_t *now_ns) {
+  const struct cct_world *world = d->run->world;
+  struct cct_request *request;
+  enum cct_status status = CCT_OK;
+  if (!e->is_leader) {
+    status = world->ops->irecv(world, now_ns, sizeof *now_ns, e->leader, TIME_TAG, &request);
+    return status ? status : finish(d, request);
+  }
+  for (int p = 0; !status && p < world->size; p++) {
+    if (p == world->rank || d->owners[p + 1] <= e->first_rank || d->owners[p] >= e->first_rank + e->ranks)
+      continue;
+    status = world->ops->isend(world, now_ns, sizeof *now_ns, p, TIME_TAG, &request);
+    if (!status)
+      status = finish(d, request);
+  }
+  return status;
+}
+
+/* ---- a step ---- */
+
+static void fill_row(const struct cct_serve *serve, const struct cct_engine_step *step, struct cct_serving_row *row) {
+  struct cct_serve_step what = cct_serve_step_of(serve, step);
+  *row = (struct cct_serving_row){.form = what.form, .padded = what.tokens};
+  for (int64_t i = 0; i < serve->together; i++) {
+    const struct cct_batch *batch = &step->batches[i];
+    row->tokens = batch->tokens > row->tokens ? batch->tokens : row->tokens;
+    row->sequences = batch->n > row->sequences ? batch->n : row->sequences;
+    row->blocks += batch->blocks;
+    row->preempted += batch->preempted;
+  }
+}
+
+/* Submissions of one rank that is bound so: they follow from what the cases choose. */
+static int64_t count_submissions(struct driver *d, const int64_t *slots) {
+  const struct cct_serve_slots *s = &d->run->serve->slots;
+  int64_t out = s->swap_out >= 0 && slots[s->swap_out], in = s->swap_in >= 0 && slots[s->swap_in];
+  int64_t *known = &d->submissions[(slots[s->form] * 2 + out) * 2 + in];
+  const struct cct_binding binding = {.slots = slots};
+  struct cct_counts counts;
+  if (*known < 0) {
+    cct_count_program(d->run->job, d->program, &binding, &counts);
+    *known = counts.submissions;
+  }
+  return *known;
+}
+
+static enum cct_status add_row(struct driver *d, struct engine *e, const struct cct_engine_step *step, int64_t now_ns,
+                               const int64_t *slots) {
+  enum cct_status status = cct_grow((void **)&e->rows, &e->capacity, e->n + 1, sizeof *e->rows);
+  if (status)
+    return status;
+  fill_row(d->run->serve, step, &e->rows[e->n]);
+  e->rows[e->n].begin_ns = step->start_ns > now_ns ? step->start_ns : now_ns;
+  e->rows[e->n].submissions = count_submissions(d, slots);
+  e->n++;
+  return CCT_OK;
+}
+
+static int64_t *slots_at(const struct driver *d, int64_t index, int owned) {
+  return d->slots + ((index % RING) * d->count + owned) * d->program->n_slots;
+}
+
+static void bind_owned(const struct driver *d, const struct engine *e, const struct cct_engine_step *step,
+                       int64_t index, struct cct_binding *bindings, int64_t *not_before_ns) {
+  const struct cct_serve *serve = d->run->serve;
+  for (int k = 0; k < e->n_owned; k++) {
+    int owned = e->first_owned + k, rank = d->first + owned;
+    int64_t *slots = slots_at(d, index, owned);
+    for (int i = 0; i < d->program->n_slots; i++)
+      slots[i] = d->program->slots[i].value;
+    cct_serve_bind(serve, step, (rank - e->first_rank) / serve->tp, slots);
+    bindings[owned] = (struct cct_binding){.slots = slots};
+    not_before_ns[owned] = step->start_ns;
+  }
+}
+
+static enum cct_status next(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
+                            int64_t *not_before_ns, int *is_over) {
+  struct driver *d = context;
+  enum cct_status status = CCT_OK;
+  if (index % 64 == 63 && d->run->measure.progress)
+    d->run->measure.progress(d->run->measure.context, "step", index);
+  for (int i = 0; !status && i < d->n_engines; i++) {
+    struct engine *e = &d->engines[i];
+    struct cct_engine_step step = {.is_over = 1};
+    int64_t now = now_ns[e->first_owned];
+    if (!e->is_over && d->run->clock)
+      now = d->run->clock(d->run->clock_context, e->number, index, now);
+    else if (!e->is_over && d->run->requests->arrivals == CCT_ARRIVE_SECONDS)
+      status = agree_on_time(d, e, &now);
+    if (!status && !e->is_over)
+      status = cct_engine_next(e->engine, now, &step);
+    e->is_over = step.is_over;
+    for (int k = 0; k < e->n_owned; k++)
+      is_over[e->first_owned + k] = e->is_over;
+    if (status || e->is_over)
+      continue;
+    bind_owned(d, e, &step, index, bindings, not_before_ns);
+    if (e->is_leader)
+      status = add_row(d, e, &step, now, slots_at(d, index, e->first_owned));
+  }
+  return status;
+}
+
+/* ---- opening and closing ---- */
+
+static void close_driver(struct driver *d) {
+  for (int i = 0; d->engines && i < d->n_engines; i++) {
+    cct_engine_free(d->engines[i].engine);
+    free(d->engines[i].rows);
+  }
+  free(d->engines);
+  free(d->owners);
+  free(d->slots);
+  free(d->submissions);
+}
+
+static struct cct_engine_plan plan_of(const struct cct_serve *serve, int number) {
+  return (struct cct_engine_plan){
+      .limits = serve->limits,
+      .replicas = serve->replicas,
+      .first = number * serve->together,
+      .together = serve->together,
+  };
+}
+
+/* Which process owns which ranks: everyone's first. */
+static enum cct_status find_owners(struct driver *d) {
+  const struct cct_world *world = d->run->world;
+  d->owners = malloc(((size_t)world->size + 1) * sizeof *d->owners);
+  if (!d->owners)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  d->owners[world->size] = d->run->job->ranks;
+  return world->ops->allgather(world, &d->first, sizeof d->first, d->owners);
+}
+
+static enum cct_status open_engine(struct driver *d, int number) {
+  int ranks = ranks_of(d->run->serve), first = number * ranks, end = first + ranks, p = 0;
+  int owned_end = d->first + d->count;
+  if (first >= owned_end || end <= d->first)
+    return CCT_OK;
+  while (d->owners[p + 1] <= first)
+    p++;
+  struct engine *e = &d->engines[d->n_engines++];
+  *e = (struct engine){.number = number, .first_rank = first, .ranks = ranks, .leader = p};
+  e->is_leader = p == d->run->world->rank;
+  e->first_owned = first > d->first ? first - d->first : 0;
+  e->n_owned = (end < owned_end ? end : owned_end) - d->first - e->first_owned;
+  struct cct_engine_plan plan = plan_of(d->run->serve, number);
+  return cct_engine_new(&plan, d->run->requests, &e->engine);
+}
+
+static enum cct_status open_driver(const struct cct_serving_run *run, struct cct_sequence *sequence, struct driver *d) {
+  int engines = run->job->ranks / ranks_of(run->serve);
+  *d = (struct driver){.run = run, .program = run->job->roles[0].program, .sequence = sequence};
+  run->ops->owned(run->executor, &d->first, &d->count);
+  enum cct_status status = find_owners(d);
+  d->engines = calloc((size_t)engines, sizeof *d->engines);
+  d->slots = calloc((size_t)(RING * d->count * d->program->n_slots) + 1, sizeof *d->slots);
+  d->submissions = malloc(4 * CCT_SERVE_FORMS * sizeof *d->submissions);
+  if (!status && (!d->engines || !d->slots || !d->submissions))
+    status = cct_fail(CCT_NOMEM, "out of memory");
+  for (int i = 0; !status && i < 4 * CCT_SERVE_FORMS; i++)
+    d->submissions[i] = -1;
+  for (int i = 0; !status && i < engines; i++)
+    status = open_engine(d, i);
+  return status;
+}
+
+/* More steps than a run can take: as if requests were served one after the other, and twice that for what is computed
+ * again. */
+static int64_t most_steps(const struct cct_serving_run *run) {
+  int64_t steps = 1000, tokens = run->serve->limits.tokens;
+  for (int64_t i = 0; i < run->requests->n; i++)
+    steps += 2 * (run->requests->items[i].output + run->requests->items[i].input / tokens + 2);
+  return steps;
+}
+
+/* ---- a run ---- */
+
+static enum cct_status take_times(struct driver *d, const struct cct_sequence *sequence, struct engine *e,
+                                  struct cct_serving_engine *out) {
+  const struct cct_serve *serve = d->run->serve;
+  int64_t lanes = sequence->n_host_lanes, known_lane = serve->is_worker ? 1 : 0;
+  int64_t later = serve->is_overlapped && !serve->is_worker, n = (int64_t)e->n;
+  int64_t *begin_ns = malloc((e->n + 1) * sizeof *begin_ns), *known_ns = malloc((e->n + 1) * sizeof *known_ns);
+  enum cct_status status = begin_ns && known_ns ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  for (int64_t s = 0; !status && s < n; s++) {
+    const int64_t *end_ns = &sequence->lane_end_ns[(s * d->count + e->first_owned) * lanes];
+    const int64_t *known = end_ns + (s + later < n ? later : 0) * d->count * lanes;
+    e->rows[s].end_ns = end_ns[0];
+    e->rows[s].known_ns = known_ns[s] = known[known_lane];
+    begin_ns[s] = e->rows[s].begin_ns;
+  }
+  struct cct_history history = cct_engine_history(e->engine);
+  if (!status)
+    status = cct_serve_times(d->run->requests, &history, serve->replicas, begin_ns, known_ns, &out->times);
+  free(begin_ns);
+  free(known_ns);
+  if (status)
+    return status;
+  out->number = e->number;
+  out->rows = e->rows;
+  out->n = n;
+  e->rows = NULL;
+  return CCT_OK;
+}
+
+static enum cct_status take_result(struct driver *d, const struct cct_sequence *sequence,
+                                   struct cct_serving_result *result) {
+  enum cct_status status = CCT_OK;
+  result->binding_us = sequence->binding_us;
+  result->engines = calloc((size_t)d->n_engines + 1, sizeof *result->engines);
+  if (!result->engines)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  for (int i = 0; !status && i < d->n_engines; i++)
+    if (d->engines[i].is_leader)
+      status = take_times(d, sequence, &d->engines[i], &result->engines[result->n_engines++]);
+  return status;
+}
+
+static enum cct_status measure(const struct cct_serving_run *run, struct driver *d, struct cct_sequence *sequence,
+                               int64_t *start_ns_out) {
+  size_t lanes = (size_t)cct_job_host_lanes(run->job), owned = (size_t)d->count;
+  struct cct_burst burst = {.rank_ns = calloc(owned + 1, sizeof *burst.rank_ns)};
+  sequence->lane_end_ns = calloc((size_t)sequence->most_steps * (owned ? owned : 1) * lanes, sizeof(int64_t));
+  enum cct_status status = burst.rank_ns && sequence->lane_end_ns
+                               ? CCT_OK
+                               : cct_fail(CCT_NOMEM, "out of memory: %lld steps", (long long)sequence->most_steps);
+  status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
+  if (!status)
+    status = cct_measure_sequence(run->world, run->ops, run->executor, sequence, &run->measure, &burst);
+  *start_ns_out = burst.start_ns;
+  free(burst.rank_ns);
+  return status;
+}
+
+enum cct_status cct_serving_perform(const struct cct_serving_run *run, struct cct_serving_result *result_out) {
+  struct driver driver;
+  struct cct_sequence sequence = {.context = &driver, .next = next, .most_steps = most_steps(run)};
+  struct cct_serving_result result = {0};
+  enum cct_status status = open_driver(run, &sequence, &driver);
+  status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
+  if (!status)
+    status = measure(run, &driver, &sequence, &result.start_ns);
+  if (!status)
+    status = take_result(&driver, &sequence, &result);
+  free(sequence.lane_end_ns);
+  close_driver(&driver);
+  if (status) {
+    cct_serving_result_free(&result);
+    return status;
+  }
+  *result_out = result;
+  return CCT_OK;
+}
+
+void cct_serving_result_free(struct cct_serving_result *result) {
+  if (!result)
+    return;
+  for (int i = 0; result->engines && i < result->n_engines; i++) {
+    free(result->engines[i].rows);
+    cct_serve_times_free(&result->engines[i].times);
+  }
+  free(result->engines);
+  memset(result, 0, sizeof *result);
+}
+
+/* ---- without a backend ---- */
+
+enum cct_status cct_serving_schedule(const struct cct_serve *serve, const struct cct_requests *requests, int engine,
+                                     struct cct_serving_row **rows_out, int64_t *n_out) {
+  const struct cct_engine_plan plan = plan_of(serve, engine);
+  struct cct_engine *own;
+  struct cct_engine_step step;
+  struct cct_serving_row *rows = NULL;
+  size_t n = 0, capacity = 0;
+  if (requests->arrivals == CCT_ARRIVE_SECONDS)
+    return cct_fail(CCT_USAGE, "requests that arrive in seconds are scheduled by the clock of a run");
+  enum cct_status status = cct_engine_new(&plan, requests, &own);
+  if (status)
+    return status;
+  while (!(status = cct_engine_next(own, 0, &step)) && !step.is_over &&
+         !(status = cct_grow((void **)&rows, &capacity, n + 1, sizeof *rows)))
+    fill_row(serve, &step, &rows[n++]);
+  cct_engine_free(own);
+  if (status) {
+    free(rows);
+    return status;
+  }
+  *rows_out = rows;
+  *n_out = (int64_t)n;
+  return CCT_OK;
+}
+
+/* ---- warming ---- */
+
+struct warming {
+  const struct cct_serving_run *run;
+  const struct cct_program *program;
+  int count;
+  struct cct_serve_step *steps;
+  int64_t n;
+  int64_t *slots; /* [RING][n_slots]: every rank's alike */
+};
+
+static enum cct_status next_warm(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
+                                 int64_t *not_before_ns, int *is_over) {
+  const struct warming *w = context;
+  int64_t *slots = w->slots + (index % RING) * w->program->n_slots;
+  (void)now_ns;
+  for (int i = 0; index < w->n && i < w->program->n_slots; i++)
+    slots[i] = w->program->slots[i].value;
+  if (index < w->n)
+    cct_serve_bind_size(w->run->serve, &w->steps[index], slots);
+  for (int owned = 0; owned < w->count; owned++) {
+    is_over[owned] = index >= w->n;
+    not_before_ns[owned] = 0;
+    bindings[owned] = (struct cct_binding){.slots = slots};
+  }
+  return CCT_OK;
+}
+
+/* Each size of a graph that the cell can need, and one eager step of the largest. */
+static void plan_warming(struct warming *w) {
+  const struct cct_serve *serve = w->run->serve;
+  w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_MIXED, serve->most_mixed};
+  for (int i = 0; i < serve->n_captures; i++) {
+    if (serve->is_mixed_graph && serve->captures[i] <= serve->most_mixed)
+      w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_PIECEWISE, serve->captures[i]};
+    if (serve->is_decode_graph && serve->captures[i] <= serve->most_decode)
+      w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_DECODE, serve->captures[i]};
+  }
+  if (!serve->is_decode_graph)
+    w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_DECODE, serve->most_decode};
+}
+
+enum cct_status cct_serving_warm(const struct cct_serving_run *run) {
+  struct driver driver = {.run = run};
+  struct warming w = {.run = run, .program = run->job->roles[0].program};
+  run->ops->owned(run->executor, &driver.first, &driver.count);
+  w.count = driver.count;
+  w.steps = malloc((2 * CCT_MOST_CAPTURES + 2) * sizeof *w.steps);
+  w.slots = calloc((size_t)(RING * w.program->n_slots), sizeof *w.slots);
+  enum cct_status status = w.steps && w.slots ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  int64_t start_ns;
+  if (!status)
+    plan_warming(&w);
+  struct cct_sequence sequence = {.context = &w, .next = next_warm, .most_steps = w.n + 1};
+  status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
+  if (!status)
+    status = measure(run, &driver, &sequence, &start_ns);
+  free(sequence.lane_end_ns);
+  free(w.steps);
+  free(w.slots);
+  return status;
+}

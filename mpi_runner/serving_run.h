@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A serving cell performed: the engines' schedulers between the steps of a sequence, and what was made of it. Every
+ * process decides for each engine that it owns a rank of; only where requests arrive in seconds does the decision need
+ * a time, that of the engine's first rank, whose process tells it to the others. */
+#ifndef CCT_MPI_RUNNER_SERVING_RUN_H
+#define CCT_MPI_RUNNER_SERVING_RUN_H
+
+#include "base/world.h"
+#include "workloads/backends/measure.h"
+#include "workloads/steps/serve.h"
+
+struct cct_serving_row {    /* a step of an engine, with the largest of its replicas' figures, and the cache of all */
+  int64_t begin_ns, end_ns; /* on the first host lane of its first rank */
+  int64_t known_ns;         /* when its tokens became known */
+  enum cct_serve_form form;
+  int64_t padded; /* tokens, with padding */
+  int64_t tokens, sequences, blocks, preempted;
+  int64_t submissions; /* of one rank */
+};
+
+struct cct_serving_engine { /* one whose first rank is this process's */
+  int number;               /* its first rank is number x ranks */
+  struct cct_serving_row *rows;
+  int64_t n;
+  struct cct_serve_times times;
+};
+
+struct cct_serving_result {
+  int64_t start_ns; /* on this process's clock */
+  double binding_us;
+  struct cct_serving_engine *engines;
+  int n_engines;
+};
+
+struct cct_serving_run {
+  const struct cct_world *world; /* of the processes that the backend was opened with, and that nothing else uses */
+  const struct cct_backend_ops *ops;
+  struct cct_executor *executor;
+  const struct cct_job *job;
+  const struct cct_serve *serve;
+  const struct cct_requests *requests;
+  struct cct_measure_options measure;
+  /* What stands for the time at which a step is decided, in tests and replays: NULL, the backend's clock. */
+  int64_t (*clock)(void *context, int engine, int64_t step, int64_t now_ns);
+  void *clock_context;
+};
+
+/* One run of all requests, from the first to the last token. Collective. */
+enum cct_status cct_serving_perform(const struct cct_serving_run *run,
+                                    struct cct_serving_result *result_out) CCT_CHECKED;
+void cct_serving_result_free(struct cct_serving_result *result); /* NULL-safe; leaves it zero */
+
+/* Untimed: a step of each form and size that a run may take, so that its graphs are captured. Collective. */
+enum cct_status cct_serving_warm(const struct cct_serving_run *run) CCT_CHECKED;
+
+/* The steps of engine `engine` where no clock decides (CCT_USAGE where one does), with begin_ns, end_ns and known_ns 0
+ * and no submissions. free() the rows. */
+enum cct_status cct_serving_schedule(const struct cct_serve *serve, const struct cct_requests *requests, int engine,
+                                     struct cct_serving_row **rows_out, int64_t *n_out) CCT_CHECKED;
+
+#endif
