@@ -224,6 +224,39 @@ void cct_rules_free(struct cct_rules *rules) {
   *rules = (struct cct_rules){0};
 }
 
+static void take_field(const char *line, const char *key, char *out, size_t size) {
+  const char *at = strstr(line, key);
+  size_t n = at ? strcspn(at + strlen(key), ";\r") : 0;
+  *out = '\0';
+  if (n && n < size && strncmp(at + strlen(key), "none", n))
+    snprintf(out, size, "%.*s", (int)n, at + strlen(key));
+}
+
+int cct_rules_origin(const char *text, size_t length, struct cct_rules_origin *origin_out) {
+  static const char mark[] = "# measured:";
+  struct cct_rules_origin origin = {.ranks = 0};
+  const char *end = text + length, *next;
+  for (const char *at = text; at < end; at = next) {
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    char line[512], ranks[16];
+    next = newline ? newline + 1 : end;
+    if ((size_t)(next - at) < sizeof mark || memcmp(at, mark, sizeof mark - 1))
+      continue;
+    size_t n = (size_t)((newline ? newline : end) - at);
+    n = n < sizeof line ? n : sizeof line - 1;
+    memcpy(line, at, n);
+    line[n] = '\0';
+    take_field(line, " gpu=", origin.gpu, sizeof origin.gpu);
+    take_field(line, " nccl=", origin.nccl, sizeof origin.nccl);
+    take_field(line, " condition=", origin.condition, sizeof origin.condition);
+    take_field(line, " ranks=", ranks, sizeof ranks);
+    origin.ranks = atoi(ranks);
+    *origin_out = origin;
+    return 1;
+  }
+  return 0;
+}
+
 /* Every machine has Ring, and Tree for all-reduce; LL128, NVLS, CollNet and PAT depend on it. */
 static int is_everywhere(const struct cct_rule *r) {
   return r->protocol != CCT_TUNER_LL128 &&

@@ -85,6 +85,16 @@ enum cct_status cct_rules_read(const char *path, char **text_out, size_t *length
                                char why_out[CCT_RULES_WHY]) CCT_CHECKED;
 void cct_rules_free(struct cct_rules *rules);
 
+/* Where a file's rules were measured, as cctax tune writes it in a comment:
+ * "# measured: gpu=NVIDIA H200; ranks=2; nccl=22803; condition=off; ...". Rules hold there and are a guess elsewhere.
+ */
+struct cct_rules_origin {
+  char gpu[96], nccl[16], condition[64]; /* "": not said, or "none"; nccl as NCCL numbers itself, 22803 */
+  int ranks;                             /* 0: not said */
+};
+/* The first such line of a file's text; 0: there is none. */
+int cct_rules_origin(const char *text, size_t length, struct cct_rules_origin *origin_out);
+
 /* How many rules can never win because earlier ones cover all their sizes with a cell that is the same or that every
  * machine has; the first such rule, and the first that covers it. A cell that may be missing (NVLS, LL128, ...) hides
  * nothing: the later rule is its fallback. */

@@ -12,7 +12,9 @@
 
 static inline int cct_rules_fuzz(const uint8_t *bytes, size_t length) {
   struct cct_rules rules;
+  struct cct_rules_origin origin;
   char why[CCT_RULES_WHY];
+  (void)cct_rules_origin((const char *)bytes, length, &origin);
   if (cct_rules_parse("fuzz", (const char *)bytes, length, &rules, why) != CCT_OK)
     return 0;
   float cost[CCT_TUNER_ALGORITHMS * CCT_TUNER_PROTOCOLS];

@@ -48,6 +48,23 @@ static void a_file_of_nvidias_form_is_read(void **state) {
   cct_rules_free(&rules);
 }
 
+static void a_files_origin_is_read(void **state) {
+  (void)state;
+  static const char text[] = "# rules\n# measured: gpu=NVIDIA H200; ranks=2; nccl=22803; driver=580; condition=off\r\n"
+                             "# measured: gpu=other; ranks=3\n";
+  struct cct_rules_origin o;
+  assert_int_equal(cct_rules_origin(text, strlen(text), &o), 1);
+  assert_string_equal(o.gpu, "NVIDIA H200");
+  assert_string_equal(o.nccl, "22803");
+  assert_string_equal(o.condition, "off");
+  assert_int_equal(o.ranks, 2);
+  static const char none[] = "# measured: gpu=none; ranks=x; nccl=";
+  assert_int_equal(cct_rules_origin(none, strlen(none), &o), 1);
+  assert_true(!*o.gpu && !*o.nccl && !*o.condition && !o.ranks);
+  assert_int_equal(cct_rules_origin("", 0, &o), 0);
+  assert_int_equal(cct_rules_origin(nvidia_form, strlen(nvidia_form), &o), 0);
+}
+
 static void bad_files_are_refused_with_file_and_line(void **state) {
   (void)state;
   static const struct {
@@ -160,6 +177,7 @@ static void mutated_files_are_read_or_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_file_of_nvidias_form_is_read),
+      cmocka_unit_test(a_files_origin_is_read),
       cmocka_unit_test(bad_files_are_refused_with_file_and_line),
       cmocka_unit_test(a_rule_that_no_size_can_reach_is_found),
       cmocka_unit_test(mutated_files_are_read_or_refused),

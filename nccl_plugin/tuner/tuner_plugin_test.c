@@ -245,6 +245,39 @@ static void a_refused_file_is_one_warning_with_its_line_and_changes_nothing(void
   assert_non_null(strstr(last_warning, "/nonexistent/rules.csv: cannot be read"));
 }
 
+/* As of a program that holds NCCL itself. */
+int ncclGetVersion(int *version_out);
+int ncclGetVersion(int *version_out) {
+  *version_out = 22809;
+  return 0;
+}
+
+/* What cctax tune states of the machine against what a tuner can know of this one: once, whatever the communicators. */
+static void rules_of_another_machine_are_one_warning(void **state) {
+  (void)state;
+  static const struct {
+    const char *measured, *warning; /* NULL: none */
+  } rows[] = {{"ranks=8; nccl=22809; driver=1", NULL},
+              {"gpu=none; ranks=8; nccl=none", NULL},
+              {"", NULL},
+              {"ranks=8; nccl=22803; x=1", "(NCCL 22803, here 22809): tune this machine"},
+              {"gpu=NVIDIA H200; ranks=2; nccl=22809", "(2 ranks, here 8): tune this machine"},
+              {"ranks=2; nccl=22803", "(2 ranks, here 8; NCCL 22803, here 22809)"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[512];
+    int channels;
+    snprintf(text, sizeof text, "# of tune\n# measured: %s\nallreduce,0,-1,ring,ll,-1,1,-1\n", rows[i].measured);
+    write_rules(text);
+    warnings = 0;
+    struct cct_emulator e = load(5); /* held, so that the process's memory of warnings is */
+    for (int n = 0; n < 3; n++)
+      assert_int_equal(decide(8, 1, ALLREDUCE, 100, &channels), RING_LL);
+    cct_emulator_unload(&e);
+    if (warnings != (rows[i].warning != NULL) || (rows[i].warning && !strstr(last_warning, rows[i].warning)))
+      fail_msg("'%s': %d warnings, '%s'", rows[i].measured, warnings, last_warning);
+  }
+}
+
 static void an_unreachable_rule_is_one_warning_with_both_lines(void **state) {
   (void)state;
   int channels;
@@ -380,6 +413,7 @@ int main(void) {
       TEST(nothing_fails_without_context_logger_table_or_sense),
       TEST(sixty_four_threads_decide_and_count_without_loss),
       TEST(a_refused_file_is_one_warning_with_its_line_and_changes_nothing),
+      TEST(rules_of_another_machine_are_one_warning),
       TEST(an_unreachable_rule_is_one_warning_with_both_lines),
       TEST(files_are_found_by_either_variable_and_gaps_keep_nccls_choice),
       TEST(on_several_nodes_only_an_agreed_condition_decides),

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,7 @@ struct opening {
   struct cct_tuner_situation situation;
   struct cct_rules rules;
   char source[PATH_MAX + 160]; /* where the rules are from, as the proof says it */
+  char origin[512];            /* how the machine that they were measured on differs from this one */
 };
 
 static pthread_once_t facts_once = PTHREAD_ONCE_INIT;
@@ -87,6 +89,58 @@ static void source_set(struct opening *o, const char *kind, const char *name, co
            (unsigned)posix_cksum(text, length), length);
 }
 
+/* The version of the NCCL that called, 22803; 0: not known. A tuner is not told, but its logger is NCCL's own. */
+static int nccl_version(const struct opening *o) {
+  Dl_info library = {0};
+  cct_nccl_logger *logger = o->comm->logger;
+  void *at = NULL, *handle = NULL;
+  int version = 0, (*get)(int *) = NULL;
+  memcpy(&at, &logger, sizeof at);
+  if (at && dladdr(at, &library) && library.dli_fname)
+    handle = dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) /* linked into the program itself */
+    handle = dlopen(NULL, RTLD_LAZY);
+  void *symbol = handle ? dlsym(handle, "ncclGetVersion") : NULL;
+  memcpy(&get, &symbol, sizeof symbol);
+  if (symbol && get(&version) != 0)
+    version = 0;
+  if (handle)
+    dlclose(handle);
+  return version;
+}
+
+static void add_difference(struct opening *o, const char *format, ...) CCT_PRINTF(2, 3);
+static void add_difference(struct opening *o, const char *format, ...) {
+  size_t n = strlen(o->origin);
+  va_list args;
+  n += (size_t)snprintf(o->origin + n, sizeof o->origin - n, "%s", n ? "; " : "");
+  va_start(args, format);
+  vsnprintf(o->origin + n, sizeof o->origin - n, format, args);
+  va_end(args);
+}
+
+/* Rules of another machine are a guess here: that is said once, and they hold as far as their fields do. */
+static void origin_compare(struct opening *o, const char *path, const char *text, size_t length) {
+  static atomic_flag said = ATOMIC_FLAG_INIT;
+  struct cct_rules_origin origin;
+  char line[sizeof o->origin + 400];
+  if (!cct_rules_origin(text, length, &origin))
+    return;
+  int version = *origin.nccl ? nccl_version(o) : 0;
+  if (*origin.gpu && *o->facts.gpu_name && strcmp(origin.gpu, o->facts.gpu_name))
+    add_difference(o, "GPU '%s', here '%s'", origin.gpu, o->facts.gpu_name);
+  if (origin.ranks && (size_t)origin.ranks != o->comm->ranks)
+    add_difference(o, "%d ranks, here %zu", origin.ranks, o->comm->ranks);
+  if (version && version != atoi(origin.nccl))
+    add_difference(o, "NCCL %s, here %d", origin.nccl, version);
+  if (o->facts.cc >= 0 && *origin.condition && o->facts.cc != !strcmp(origin.condition, "on"))
+    add_difference(o, "condition %s, here confidential computing is %s", origin.condition, o->facts.cc ? "on" : "off");
+  if (!*o->origin)
+    return;
+  snprintf(line, sizeof line, "%.300s: its rules were measured elsewhere (%s): tune this machine", path, o->origin);
+  warn_once(o, &said, line);
+}
+
 static void rules_from_file(struct opening *o, const char *path) {
   static atomic_flag refused_said = ATOMIC_FLAG_INIT, unreachable_said = ATOMIC_FLAG_INIT;
   char why[CCT_RULES_WHY] = "", line[CCT_RULES_WHY + 100], *text = NULL;
@@ -100,6 +154,7 @@ static void rules_from_file(struct opening *o, const char *path) {
     warn_once(o, &refused_said, line);
   } else {
     source_set(o, "file", path, text, length);
+    origin_compare(o, path, text, length);
     n = cct_rules_unreachable(&o->rules, &rule, &by);
     if (n) {
       snprintf(line, sizeof line, "%.300s:%d: no size can reach this rule, line %d comes first%s", path,
@@ -182,6 +237,7 @@ static void head_compose(const struct opening *o, struct cct_text *head) {
       {"program", exe},
       {"started", started},
       {"rules", o->source},
+      {"rules-measured", *o->origin ? o->origin : "no difference known"},
       {"asked", o->facts.why},
       {"gpu", o->facts.gpu_name[0] ? o->facts.gpu_name : "not known, or of several kinds"},
       {"cc", known(o->facts.cc, "off", "on")},
