@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "mpi_runner/agenda.h"
 #include "record/record.h"
+#include "report/series.h"
 #include "stats/stats.h"
 #include "workloads/program/profile.h"
 
@@ -118,7 +119,7 @@ static void summary_free(struct summary *summary) {
 
 struct extreme {
   double worst, best;
-  int rank, is_set;
+  int rank, is_set, times;
 };
 
 /* Worst is the largest of a metric where lower is better, else the smallest. */
@@ -135,12 +136,11 @@ static enum cct_status add_samples(const struct cct_block_metric *metric, struct
     status = cct_grow((void **)&summary->slowest, &summary->capacity_ranks, (size_t)n_ranks, sizeof *summary->slowest);
   if (!status && summary->capacity_ranks > had_ranks)
     memset(summary->slowest + had_ranks, 0, (summary->capacity_ranks - had_ranks) * sizeof *summary->slowest);
+  size_t need = summary->n + cct_metric_values(metric);
   if (!status)
-    status = cct_grow((void **)&summary->steps, &summary->capacity_steps, summary->n + (size_t)n_steps,
-                      sizeof *summary->steps);
+    status = cct_grow((void **)&summary->steps, &summary->capacity_steps, need, sizeof *summary->steps);
   if (!status)
-    status = cct_grow((void **)&summary->spreads, &summary->capacity_spreads, summary->n + (size_t)n_steps,
-                      sizeof *summary->spreads);
+    status = cct_grow((void **)&summary->spreads, &summary->capacity_spreads, need, sizeof *summary->spreads);
   for (int i = 0; !status && i < metric->n_samples; i++) {
     const struct cct_sample *sample = &metric->samples[i];
     struct extreme *step = &steps[sample->index];
@@ -151,15 +151,15 @@ static enum cct_status add_samples(const struct cct_block_metric *metric, struct
     if (!step->is_set || sign * sample->value < sign * step->best)
       step->best = sample->value;
     step->is_set = 1;
+    step->times = cct_metric_is_counted(&metric->metric) && sample->n > 1 ? sample->n : 1;
   }
-  for (int s = 0; !status && s < n_steps; s++) {
-    if (!steps[s].is_set)
-      continue;
-    summary->steps[summary->n] = steps[s].worst;
-    summary->spreads[summary->n++] =
-        steps[s].worst != 0 ? fabs(steps[s].worst - steps[s].best) / fabs(steps[s].worst) : 0;
-    summary->slowest[steps[s].rank]++;
-  }
+  for (int s = 0; !status && s < n_steps; s++)
+    for (int k = 0; k < steps[s].times; k++) {
+      summary->steps[summary->n] = steps[s].worst;
+      summary->spreads[summary->n++] =
+          steps[s].worst != 0 ? fabs(steps[s].worst - steps[s].best) / fabs(steps[s].worst) : 0;
+      summary->slowest[steps[s].rank]++;
+    }
   free(steps);
   return status;
 }
@@ -175,6 +175,10 @@ static void print_summary(const char *arm, const char *label, const struct cct_m
   double spread = cct_median(summary->spreads, summary->n);
   printf("  %-28s %-10s %12.6g %-6s %5zu in %d blocks", arm, metric->name, cct_median(summary->steps, summary->n),
          metric->unit, summary->n, n_blocks);
+  if (cct_metric_has_tail(metric)) {
+    cct_sort(summary->steps, summary->n);
+    printf("; p99 %.6g", cct_quantile(summary->steps, summary->n, 0.99));
+  }
   if (spread > 0)
     printf("; ranks spread %.1f %%, slowest rank %zu in %.0f %%", 100 * spread, slowest,
            100.0 * summary->slowest[slowest] / (double)summary->n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -8,6 +9,7 @@
 #include "json/json.h"
 #include "mpi_runner/totals.h"
 #include "workloads/shape/cell.h"
+#include "workloads/steps/serve.h"
 
 static void print_quantity(const char *name, struct cct_quantity quantity, const struct cct_program *program) {
   if (quantity.slot < 0)
@@ -108,6 +110,57 @@ static void print_totals(const struct cct_counts *counts) {
     printf("  %lld messages, %s\n", (long long)counts->messages, cct_bytes_text(counts->message_bytes, text));
 }
 
+/* What the scheduler makes of the requests, where no clock decides; of the first engine, which others resemble. */
+static enum cct_status print_schedule(const struct cct_serve *serve, const struct cct_requests *requests) {
+  struct cct_serve_row *rows, most = {0};
+  int64_t n, forms[CCT_SERVE_FORMS] = {0}, tokens = 0, padded = 0, preempted = 0;
+  enum cct_status status = cct_serve_schedule(serve, requests, 0, &rows, &n);
+  if (status)
+    return status;
+  for (int64_t s = 0; s < n; s++) {
+    forms[rows[s].form]++;
+    tokens += rows[s].tokens;
+    padded += rows[s].padded;
+    preempted += rows[s].preempted;
+    most.sequences = rows[s].sequences > most.sequences ? rows[s].sequences : most.sequences;
+    most.blocks = rows[s].blocks > most.blocks ? rows[s].blocks : most.blocks;
+  }
+  printf("  schedule of the first engine: %lld steps (", (long long)n);
+  for (int form = 0, k = 0; form < CCT_SERVE_FORMS; form++)
+    if (forms[form])
+      printf("%s%lld %s", k++ ? ", " : "", (long long)forms[form], cct_serve_form_name((enum cct_serve_form)form));
+  printf("), %lld tokens and %lld of padding, up to %lld sequences and %lld blocks, %lld pre-emptions\n",
+         (long long)tokens, (long long)(padded - tokens), (long long)most.sequences, (long long)most.blocks,
+         (long long)preempted);
+  free(rows);
+  return CCT_OK;
+}
+
+static enum cct_status print_serving(const struct cct_agenda *agenda, const struct cct_serve *planned) {
+  static const char *const how[] = {"a given number at once", "all at the start", "by steps", "by the clock"};
+  struct cct_serve serve = *planned;
+  struct cct_requests requests;
+  int64_t input = 0, output = 0;
+  serve.requests.seed = serve.limits.seed = (uint64_t)agenda->seed;
+  enum cct_status status = cct_requests_make(&serve.requests, &requests);
+  if (status)
+    return status;
+  for (int64_t i = 0; i < requests.n; i++) {
+    input += requests.items[i].input;
+    output += requests.items[i].output;
+  }
+  printf("  %lld requests, %s: %lld tokens in, %lld out\n", (long long)requests.n, how[requests.arrivals],
+         (long long)input, (long long)output);
+  printf(
+      "  %lld replicas, %lld step together; each has a cache of %lld blocks of %d tokens (%lld KiB a block and rank)\n",
+      (long long)serve.replicas, (long long)serve.together, (long long)serve.limits.blocks, CCT_BLOCK_TOKENS,
+      (long long)(serve.block_bytes >> 10));
+  if (requests.arrivals != CCT_ARRIVE_SECONDS)
+    status = print_schedule(&serve, &requests);
+  cct_requests_free(&requests);
+  return status;
+}
+
 static enum cct_status print_cell(const struct cct_agenda *agenda, int index) {
   struct cct_step step;
   struct cct_json *json = NULL;
@@ -120,6 +173,8 @@ static enum cct_status print_cell(const struct cct_agenda *agenda, int index) {
     status = cct_json_canonical(json, &key);
   if (!status)
     printf("cell %d: %s\n  %d ranks, program digest %s\n", index, key.s, step.job->ranks, agenda->programs[index]);
+  if (!status && step.serve)
+    status = print_serving(agenda, step.serve);
   for (int r = 0; !status && r < step.job->n_roles; r++) {
     const struct cct_role *role = &step.job->roles[r];
     struct cct_counts counts;

@@ -98,7 +98,7 @@ static void add_steps(struct recording *r, int64_t start_ns, const struct cct_se
         (double)gap->gap_ns / 1e6);
   }
   for (int64_t s = 0; s < engine->n; s++) {
-    const struct cct_serving_row *row = &engine->rows[s];
+    const struct cct_serve_row *row = &engine->rows[s];
     int64_t index = r->steps[engine->number]++ * r->engines + engine->number, at = start_ns + row->begin_ns;
     if (row->form != CCT_SERVE_IDLE)
       add(r, METRIC_STEP, rank, index, 1, at, (double)(row->end_ns - row->begin_ns) / 1e3);
@@ -134,7 +134,7 @@ static void add_up(const struct recording *r, const struct cct_serving_engine *e
     *last_ns = t->last_ns > *last_ns ? t->last_ns : *last_ns;
   }
   for (int64_t s = 0; s < engine->n; s++) {
-    const struct cct_serving_row *row = &engine->rows[s];
+    const struct cct_serve_row *row = &engine->rows[s];
     sums[SUM_STEPS] += row->form != CCT_SERVE_IDLE;
     sums[SUM_SUBMISSIONS] += row->submissions;
     sums[SUM_TOKENS] += row->tokens;
@@ -161,7 +161,8 @@ static enum cct_status add_rates(struct recording *r, int64_t sample, const stru
   add(r, METRIC_PADDING, 0, sample, 1, at,
       100 * (double)(sums[SUM_PADDED] - sums[SUM_TOKENS]) / (double)sums[SUM_TOKENS]);
   add(r, METRIC_BINDING, 0, sample, 1, at, result->binding_us);
-  add(r, METRIC_GOODPUT, 0, sample, 1, at, (double)sums[SUM_GOOD] / seconds);
+  if (sums[SUM_GOOD])
+    add(r, METRIC_GOODPUT, 0, sample, 1, at, (double)sums[SUM_GOOD] / seconds);
   return CCT_OK;
 }
 

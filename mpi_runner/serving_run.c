@@ -16,7 +16,7 @@ struct engine {
   int leader, is_leader;    /* the process of its first rank */
   int is_over;
   struct cct_engine *engine;
-  struct cct_serving_row *rows; /* the leader's */
+  struct cct_serve_row *rows; /* the leader's */
   size_t n, capacity;
 };
 
@@ -69,18 +69,6 @@ static enum cct_status agree_on_time(struct driver *d, const struct engine *e, i
 
 /* ---- a step ---- */
 
-static void fill_row(const struct cct_serve *serve, const struct cct_engine_step *step, struct cct_serving_row *row) {
-  struct cct_serve_step what = cct_serve_step_of(serve, step);
-  *row = (struct cct_serving_row){.form = what.form, .padded = what.tokens};
-  for (int64_t i = 0; i < serve->together; i++) {
-    const struct cct_batch *batch = &step->batches[i];
-    row->tokens = batch->tokens > row->tokens ? batch->tokens : row->tokens;
-    row->sequences = batch->n > row->sequences ? batch->n : row->sequences;
-    row->blocks += batch->blocks;
-    row->preempted += batch->preempted;
-  }
-}
-
 /* Submissions of one rank that is bound so: they follow from what the cases choose. */
 static int64_t count_submissions(struct driver *d, const int64_t *slots) {
   const struct cct_serve_slots *s = &d->run->serve->slots;
@@ -100,7 +88,7 @@ static enum cct_status add_row(struct driver *d, struct engine *e, const struct 
   enum cct_status status = cct_grow((void **)&e->rows, &e->capacity, e->n + 1, sizeof *e->rows);
   if (status)
     return status;
-  fill_row(d->run->serve, step, &e->rows[e->n]);
+  e->rows[e->n] = cct_serve_row_of(d->run->serve, step);
   e->rows[e->n].begin_ns = step->start_ns > now_ns ? step->start_ns : now_ns;
   e->rows[e->n].submissions = count_submissions(d, slots);
   e->n++;
@@ -166,15 +154,6 @@ static void close_driver(struct driver *d) {
   free(d->submissions);
 }
 
-static struct cct_engine_plan plan_of(const struct cct_serve *serve, int number) {
-  return (struct cct_engine_plan){
-      .limits = serve->limits,
-      .replicas = serve->replicas,
-      .first = number * serve->together,
-      .together = serve->together,
-  };
-}
-
 /* Which process owns which ranks: everyone's first. */
 static enum cct_status find_owners(struct driver *d) {
   const struct cct_world *world = d->run->world;
@@ -197,7 +176,7 @@ static enum cct_status open_engine(struct driver *d, int number) {
   e->is_leader = p == d->run->world->rank;
   e->first_owned = first > d->first ? first - d->first : 0;
   e->n_owned = (end < owned_end ? end : owned_end) - d->first - e->first_owned;
-  struct cct_engine_plan plan = plan_of(d->run->serve, number);
+  struct cct_engine_plan plan = cct_serve_engine(d->run->serve, number);
   return cct_engine_new(&plan, d->run->requests, &e->engine);
 }
 
@@ -315,33 +294,6 @@ void cct_serving_result_free(struct cct_serving_result *result) {
   }
   free(result->engines);
   memset(result, 0, sizeof *result);
-}
-
-/* ---- without a backend ---- */
-
-enum cct_status cct_serving_schedule(const struct cct_serve *serve, const struct cct_requests *requests, int engine,
-                                     struct cct_serving_row **rows_out, int64_t *n_out) {
-  const struct cct_engine_plan plan = plan_of(serve, engine);
-  struct cct_engine *own;
-  struct cct_engine_step step;
-  struct cct_serving_row *rows = NULL;
-  size_t n = 0, capacity = 0;
-  if (requests->arrivals == CCT_ARRIVE_SECONDS)
-    return cct_fail(CCT_USAGE, "requests that arrive in seconds are scheduled by the clock of a run");
-  enum cct_status status = cct_engine_new(&plan, requests, &own);
-  if (status)
-    return status;
-  while (!(status = cct_engine_next(own, 0, &step)) && !step.is_over &&
-         !(status = cct_grow((void **)&rows, &capacity, n + 1, sizeof *rows)))
-    fill_row(serve, &step, &rows[n++]);
-  cct_engine_free(own);
-  if (status) {
-    free(rows);
-    return status;
-  }
-  *rows_out = rows;
-  *n_out = (int64_t)n;
-  return CCT_OK;
 }
 
 /* ---- warming ---- */

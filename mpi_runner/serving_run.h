@@ -9,18 +9,9 @@
 #include "workloads/backends/measure.h"
 #include "workloads/steps/serve.h"
 
-struct cct_serving_row {    /* a step of an engine, with the largest of its replicas' figures, and the cache of all */
-  int64_t begin_ns, end_ns; /* on the first host lane of its first rank */
-  int64_t known_ns;         /* when its tokens became known */
-  enum cct_serve_form form;
-  int64_t padded; /* tokens, with padding */
-  int64_t tokens, sequences, blocks, preempted;
-  int64_t submissions; /* of one rank */
-};
-
 struct cct_serving_engine { /* one whose first rank is this process's */
   int number;               /* its first rank is number x ranks */
-  struct cct_serving_row *rows;
+  struct cct_serve_row *rows;
   int64_t n;
   struct cct_serve_times times;
 };
@@ -52,10 +43,5 @@ void cct_serving_result_free(struct cct_serving_result *result); /* NULL-safe; l
 
 /* Untimed: a step of each form and size that a run may take, so that its graphs are captured. Collective. */
 enum cct_status cct_serving_warm(const struct cct_serving_run *run) CCT_CHECKED;
-
-/* The steps of engine `engine` where no clock decides (CCT_USAGE where one does), with begin_ns, end_ns and known_ns 0
- * and no submissions. free() the rows. */
-enum cct_status cct_serving_schedule(const struct cct_serve *serve, const struct cct_requests *requests, int engine,
-                                     struct cct_serving_row **rows_out, int64_t *n_out) CCT_CHECKED;
 
 #endif

@@ -80,6 +80,25 @@ static enum cct_status find_cell(struct cct_report *report, const struct cct_blo
   return new_cell(report, block, key, &metric->metric, is_primary);
 }
 
+/* One row of the report: a metric of a cell by its median, or by its tail under a name of its own. */
+static enum cct_status add_metric(struct cct_report *report, const struct cct_runs *runs, int b,
+                                  const struct cct_place *place, const char *key, const struct cct_block_cell *cell,
+                                  int m, int is_tail, struct cct_series_work *work, int *at) {
+  const struct cct_block *block = runs->blocks[b];
+  struct cct_block_metric metric = cell->metrics[m];
+  if (is_tail)
+    snprintf(metric.metric.name, sizeof metric.metric.name, "%.18s_p99", cell->metrics[m].metric.name);
+  enum cct_status status = find_cell(report, block, key, &metric, m == 0, *at, at);
+  if (status)
+    return status;
+  const char *workload = report->cells[*at].workload;
+  int is_run = workload && !strcmp(workload, "serve");
+  status = cct_series_add(&report->cells[*at].arms[place->arm], block, cell, &cell->metrics[m], is_tail ? 0.99 : 0.5,
+                          is_run, runs->boot_of[b], place->round, work);
+  ++*at;
+  return status;
+}
+
 static enum cct_status add_cells(struct cct_report *report, const struct cct_runs *runs, int b,
                                  const struct cct_place *place, struct cct_text *key, struct cct_series_work *work) {
   const struct cct_block *block = runs->blocks[b];
@@ -91,11 +110,14 @@ static enum cct_status add_cells(struct cct_report *report, const struct cct_run
       continue; /* the deadline came first: this block says nothing about this cell */
     status = strip_key(cell->key, report->factor, block->path, key);
     for (int m = 0; !status && m < cell->n_metrics; m++) {
-      status = find_cell(report, block, key->s, &cell->metrics[m], m == 0, at, &at);
-      if (!status)
-        status = cct_series_add(&report->cells[at].arms[place->arm], block, cell, &cell->metrics[m], runs->boot_of[b],
-                                place->round, work);
-      at++;
+      const struct cct_metric *metric = &cell->metrics[m].metric;
+      if (!strcmp(metric->better, "neither"))
+        continue; /* a record of what happened, not a figure to compare */
+      if (m && cell->state == CCT_CELL_DONE && !cell->metrics[m].n_samples)
+        continue; /* nothing of the kind happened: no request kept the limits, or had a second token */
+      int tails = cct_metric_has_tail(metric) && cell->metrics[m].n_samples > 0;
+      for (int is_tail = 0; !status && is_tail <= tails; is_tail++)
+        status = add_metric(report, runs, b, place, key->s, cell, m, is_tail, work, &at);
     }
   }
   return status;

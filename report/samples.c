@@ -33,6 +33,29 @@ static const char *fault(const struct cct_sample *s, int n_ranks, int64_t *last_
   return NULL;
 }
 
+int cct_metric_is_counted(const struct cct_metric *metric) {
+  return !strcmp(metric->name, "itl");
+}
+
+int cct_metric_has_tail(const struct cct_metric *metric) {
+  static const char *const names[] = {"ttft", "tpot", "itl", "e2e"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(metric->name, names[i]))
+      return 1;
+  return 0;
+}
+
+static int times_of(const struct cct_block_metric *metric, const struct cct_sample *sample) {
+  return cct_metric_is_counted(&metric->metric) && sample->n > 1 ? sample->n : 1;
+}
+
+size_t cct_metric_values(const struct cct_block_metric *metric) {
+  size_t n = 0;
+  for (int i = 0; i < metric->n_samples; i++)
+    n += (size_t)times_of(metric, &metric->samples[i]);
+  return n;
+}
+
 int cct_reduce_samples(const struct cct_block_metric *metric, double *steps_out, char *refusal, size_t refusal_size) {
   int n = metric->n_samples, steps = 0, is_lower = strcmp(metric->metric.better, "higher") != 0;
   struct cct_sample *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
@@ -62,7 +85,8 @@ int cct_reduce_samples(const struct cct_block_metric *metric, double *steps_out,
       goto out;
     }
     if (i == 0 || s->index != sorted[i - 1].index)
-      steps_out[steps++] = s->value;
+      for (int k = times_of(metric, s); k > 0; k--)
+        steps_out[steps++] = s->value;
     else if (is_lower ? s->value > steps_out[steps - 1] : s->value < steps_out[steps - 1])
       steps_out[steps - 1] = s->value;
   }

@@ -28,10 +28,10 @@ static void add_label(struct cct_series *series, const char *label) {
 }
 
 enum cct_status cct_series_add(struct cct_series *series, const struct cct_block *block,
-                               const struct cct_block_cell *cell, const struct cct_block_metric *metric, int boot,
-                               int round, struct cct_series_work *work) {
+                               const struct cct_block_cell *cell, const struct cct_block_metric *metric,
+                               double quantile, int is_run, int boot, int round, struct cct_series_work *work) {
   char why[160] = "";
-  size_t need = (size_t)metric->n_samples + 1, capacity = work->capacity;
+  size_t need = cct_metric_values(metric) + 1, capacity = work->capacity;
   enum cct_status status = cct_grow((void **)&work->steps, &capacity, need, sizeof *work->steps);
   if (!status)
     status = cct_grow((void **)&work->scratch, &work->capacity, need, sizeof *work->scratch);
@@ -54,20 +54,21 @@ enum cct_status cct_series_add(struct cct_series *series, const struct cct_block
       return cct_fail(CCT_NOMEM, "out of memory: %zu blocks", work->n_blocks);
   }
   size_t count = (size_t)n;
-  series->outliers += (int)cct_count_outliers(work->steps, count, work->scratch);
+  if (!is_run)
+    series->outliers += (int)cct_count_outliers(work->steps, count, work->scratch);
   memcpy(work->scratch, work->steps, count * sizeof *work->steps);
   cct_sort(work->scratch, count);
-  double median = cct_quantile(work->scratch, count, 0.5);
+  double median = cct_quantile(work->scratch, count, 0.5), value = cct_quantile(work->scratch, count, quantile);
   int is_flat = work->scratch[0] == work->scratch[n - 1];
   series->is_flat =
-      is_flat && (!series->n_units || (series->is_flat && fabs(series->units[0].value) == fabs(log(median))));
+      is_flat && (!series->n_units || (series->is_flat && fabs(series->units[0].value) == fabs(log(value))));
   series->spread += (cct_quantile(work->scratch, count, 0.9) - cct_quantile(work->scratch, count, 0.1)) / median;
-  series->drifts[series->n_units] = cct_drift(work->steps, count, work->scratch);
+  series->drifts[series->n_units] = is_run ? NAN : cct_drift(work->steps, count, work->scratch);
   int sign = strcmp(metric->metric.better, "higher") ? 1 : -1;
-  series->units[series->n_units++] = (struct cct_unit){boot, round, sign * log(median)};
+  series->units[series->n_units++] = (struct cct_unit){boot, round, sign * log(value)};
   series->n_samples += n;
   if (!series->n_repetitions)
-    series->n_repetitions = metric->samples[0].n > 0 ? metric->samples[0].n : 1;
+    series->n_repetitions = metric->samples[0].n > 0 && !is_run ? metric->samples[0].n : 1;
   add_label(series, cell->label ? cell->label : "");
   return CCT_OK;
 }

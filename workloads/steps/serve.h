@@ -81,4 +81,20 @@ void cct_serve_bind_size(const struct cct_serve *serve, const struct cct_serve_s
 /* The slots of a rank of the engine's replica `replica`; every other slot of the program is left as it is. */
 void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step *step, int64_t replica, int64_t *slots);
 
+/* ---- serve_schedule.c ---- */
+
+struct cct_serve_row { /* a step of an engine: the largest of its replicas' figures, and the cache of all of them */
+  enum cct_serve_form form;
+  int64_t tokens, padded, sequences, blocks, preempted;
+  int64_t begin_ns, end_ns,
+      known_ns;        /* where it was performed: on the engine's host lane, and when its tokens became known */
+  int64_t submissions; /* of one rank; where it was counted */
+};
+
+struct cct_engine_plan cct_serve_engine(const struct cct_serve *serve, int number);
+struct cct_serve_row cct_serve_row_of(const struct cct_serve *serve, const struct cct_engine_step *step);
+/* The steps of engine `number` without performing them. CCT_USAGE where the clock of a run decides. free() the rows. */
+enum cct_status cct_serve_schedule(const struct cct_serve *serve, const struct cct_requests *requests, int number,
+                                   struct cct_serve_row **rows_out, int64_t *n_out) CCT_CHECKED;
+
 #endif

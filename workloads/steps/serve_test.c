@@ -15,7 +15,11 @@
 #include "workloads/steps/step_fixture.h"
 
 #define CELL "model qwen3-8b workload serve layout tp=1 layers 4 concurrency 20 kv-tokens 65536 "
-enum { LAYERS = 4, HIDDEN = 4096, VOCAB = 151936 };
+enum {
+  LAYERS = 4,
+  HIDDEN = 4096,
+  VOCAB = 151936
+};
 
 struct bench { /* a step's program and slots */
   struct cct_step step;
@@ -84,7 +88,8 @@ static void decode_is_padded_and_in_one_graph(void **state) {
   assert_int_equal(counts.graphs, 1);
   assert_int_equal(counts.nodes, 1 + 9 * LAYERS + 3);
   assert_int_equal(counts.syncs, 1);
-  cct_fixture_same(counts.flops, 2 * 24 * (LAYERS * layer_weights() + (double)HIDDEN * VOCAB) + 16384.0 * (double)entries * LAYERS,
+  cct_fixture_same(counts.flops,
+                   2 * 24 * (LAYERS * layer_weights() + (double)HIDDEN * VOCAB) + 16384.0 * (double)entries * LAYERS,
                    "flops of a padded decode");
   cct_fixture_same(counts.copy_bytes[CCT_COPY_D2H], 4 * 18, "ids of real sequences");
   int64_t blocks = 0;
@@ -109,9 +114,8 @@ static void decode_is_padded_and_in_one_graph(void **state) {
 static void prompts_beside_generation_are_counted(void **state) {
   (void)state;
   struct bench b;
-  const struct cct_member members[] = {{.computed = 500, .given = 1, .is_decode = 1},
-                                       {.computed = 0, .given = 300},
-                                       {.computed = 256, .given = 100}};
+  const struct cct_member members[] = {
+      {.computed = 500, .given = 1, .is_decode = 1}, {.computed = 0, .given = 300}, {.computed = 256, .given = 100}};
   struct cct_batch batch = batch_of(members, 3);
   int64_t pairs = 501 + 300 * 301 / 2 + 100 * 256 + 100 * 101 / 2, kv = 501 + 300 + 356;
   open_bench(&b, CELL);
@@ -123,7 +127,8 @@ static void prompts_beside_generation_are_counted(void **state) {
   assert_int_equal(slot(&b, s->pairs[0]), pairs);
   assert_int_equal(slot(&b, s->kv[0]), kv);
   assert_int_equal(counts.submissions, 2 + 1 + 9 * LAYERS + 3);
-  cct_fixture_same(counts.flops, 2 * (401 * LAYERS * layer_weights() + 3.0 * HIDDEN * VOCAB) + 16384.0 * (double)pairs * LAYERS,
+  cct_fixture_same(counts.flops,
+                   2 * (401 * LAYERS * layer_weights() + 3.0 * HIDDEN * VOCAB) + 16384.0 * (double)pairs * LAYERS,
                    "flops of a mixed batch");
   cct_step_free(&b.step);
 
@@ -233,8 +238,8 @@ static void mixed_latent_attention_has_both_forms(void **state) {
   assert_int_equal(slot(&b, s->pairs_decode[0]), 501);
   int both[2] = {0};
   for (int i = 0; i < b.program->n_ops; i++)
-    if (b.program->ops[i].kind == CCT_OP_ATTENTION && cct_op_is_performed(b.program, &b.program->ops[i],
-                                                                          &(struct cct_binding){.slots = b.slots}))
+    if (b.program->ops[i].kind == CCT_OP_ATTENTION &&
+        cct_op_is_performed(b.program, &b.program->ops[i], &(struct cct_binding){.slots = b.slots}))
       both[strstr(b.program->ops[i].name, "decode") != NULL]++;
   assert_int_equal(both[0], 2);
   assert_int_equal(both[1], 2);
