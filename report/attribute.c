@@ -22,22 +22,24 @@ static void stage_free(struct stage *stage) {
   cct_profile_free(stage->emulated);
 }
 
+/* -1: the second turn of a condition that had one block. */
 static int block_of_arm(const struct cct_report *report, int arm) {
-  int b = 0;
-  while (b < report->runs->n_blocks && report->arm_of[b] != arm)
-    b++;
-  return b; /* every arm has one */
+  int b = report->runs->n_blocks - 1;
+  while (b >= 0 && report->arm_of[b] != arm)
+    b--;
+  return b;
 }
 
 static const char *fact_of_arm(const struct cct_report *report, int arm, const char *name) {
-  return cct_block_fact(report->runs->blocks[block_of_arm(report, arm)], name);
+  int block = block_of_arm(report, arm);
+  return block < 0 ? NULL : cct_block_fact(report->runs->blocks[block], name);
 }
 
 /* The machine that sim played: the file that the run was given, else the name that it had; NULL: no sim. */
 static const char *machine_of_arm(const struct cct_report *report, int arm) {
   const char *named = fact_of_arm(report, arm, "sim_machine");
-  const char *given = report->runs->machines[report->runs->run_of[block_of_arm(report, arm)]];
-  return named && given ? given : named;
+  const char *given = named ? report->runs->machines[report->runs->run_of[block_of_arm(report, arm)]] : NULL;
+  return given ? given : named;
 }
 
 /* A name is not enough: the file behind it may have changed since, or be another one. */

@@ -52,6 +52,8 @@ static void find_refusal(const struct cct_report *report, struct cct_result *res
   const char *missing = !b->n_units ? report->arms[result->arm] : !a->n_units ? report->arms[0] : NULL;
   if (*a->refusal || *b->refusal)
     snprintf(result->reason, sizeof result->reason, "%s", *a->refusal ? a->refusal : b->refusal);
+  else if (missing && report->is_null)
+    snprintf(result->reason, sizeof result->reason, "one block: one condition is compared from two rounds on");
   else if (missing)
     snprintf(result->reason, sizeof result->reason, "no block of arm '%s' has this cell", missing);
   else if (has_word(result->label, "oversubscribed"))
@@ -89,6 +91,14 @@ static void judge(struct cct_report *report, struct cct_result *result) {
   result->verdict = !is_different ? CCT_VERDICT_SAME : c->effect > 0 ? CCT_VERDICT_SLOWER : CCT_VERDICT_FASTER;
 }
 
+/* What a pair that is not compared has of a median; NAN: nothing. */
+static double median_of(const struct cct_series *series) {
+  struct cct_comparison alone;
+  size_t n = (size_t)series->n_units;
+  return n && !*series->refusal && cct_compare(series->units, n, series->units, n, &alone) == CCT_OK ? alone.centre[0]
+                                                                                                     : NAN;
+}
+
 static enum cct_status compare_pair(struct cct_report *report, int cell, int arm, struct cct_result *result) {
   const struct cct_series *a = &report->cells[cell].arms[0], *b = &report->cells[cell].arms[arm];
   *result = (struct cct_result){.cell = cell, .arm = arm, .smallest_visible = NAN};
@@ -96,7 +106,7 @@ static enum cct_status compare_pair(struct cct_report *report, int cell, int arm
   find_refusal(report, result);
   if (*result->reason) {
     result->verdict = CCT_VERDICT_REFUSED;
-    result->comparison = (struct cct_comparison){.effect = NAN, .centre = {NAN, NAN}};
+    result->comparison = (struct cct_comparison){.effect = NAN, .centre = {median_of(a), median_of(b)}};
     return CCT_OK;
   }
   enum cct_status status = cct_compare(a->units, (size_t)a->n_units, b->units, (size_t)b->n_units, &result->comparison);

@@ -335,6 +335,20 @@ static void one_condition_twice_is_a_null(void **state) {
   near(report.results[0].comparison.effect, 0, 0.01);
 }
 
+/* The second turn has no block, so no facts either, from which its boundaries could be told. */
+static void one_block_shows_its_medians(void **state) {
+  (void)state;
+  struct cct_block *block = fixture_block("off", 0, 0);
+  fixture_steps(block, KEY, "measured", 100, 0, 20, 1);
+  add(block);
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  assert_true(report.is_null);
+  assert_int_equal(report.results[0].verdict, CCT_VERDICT_REFUSED);
+  near(report.results[0].comparison.centre[0], 100, 1e-9);
+  assert_true(isnan(report.results[0].comparison.centre[1]));
+  assert_string_equal(report.results[0].reason, "one block: one condition is compared from two rounds on");
+}
+
 static void too_many_arms(void **state) {
   (void)state;
   for (int arm = 0; arm < 200; arm++) {
@@ -438,6 +452,7 @@ int main(void) {
       TEST(one_sample_and_one_block),
       TEST(cells_of_one_arm_only),
       TEST(one_condition_twice_is_a_null),
+      TEST(one_block_shows_its_medians),
       TEST(too_many_arms),
       TEST(json_reads_back),
       TEST(csv_has_one_width),
