@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The schedule of a serving cell is one on every backend and for every number of processes where no clock decides; and
+ * where one does, sim told the times of a host run makes the same schedule. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "mpi_runner/serving_run.h"
+#include "tests/fakes/world_threads.h"
+#include "workloads/program/profile.h"
+#include "workloads/steps/workload.h"
+
+#define MOST_RANKS 4
+#define SMALL      "model qwen3-0.6b workload serve layers 1 scale 256 input-len 40 output-len 12 random-range-ratio 0.5 "
+
+struct seat { /* of one process */
+  enum cct_status status;
+  struct cct_serving_result result;
+};
+
+struct table {
+  const char *words, *backend;
+  const struct cct_serving_engine *told; /* whose steps' begin_ns stand for the clock; NULL: the backend's own */
+  struct seat seats[MOST_RANKS];
+};
+
+static int64_t told(void *context, int engine, int64_t step, int64_t now_ns) {
+  const struct table *table = context;
+  (void)engine;
+  (void)now_ns;
+  return table->told->rows[step < table->told->n ? step : table->told->n - 1].begin_ns;
+}
+
+static enum cct_status build(const char *words, struct cct_step *step) {
+  struct cct_options cell;
+  char text[512], *save = NULL;
+  enum cct_status status = cct_options_init(&cell);
+  snprintf(text, sizeof text, "%s", words);
+  for (char *key = strtok_r(text, " ", &save); !status && key; key = strtok_r(NULL, " ", &save))
+    status = cct_option_set(&cell, cct_option_by_name(key), strtok_r(NULL, " ", &save), key);
+  if (!status)
+    status = cct_step_build(&cell, step);
+  cct_options_free(&cell);
+  return status;
+}
+
+static void sit(const struct cct_world *world, void *argument) {
+  struct table *table = argument;
+  struct seat *seat = &table->seats[world->rank];
+  const struct cct_backend_ops *ops = cct_backend_by_name(table->backend);
+  struct cct_profile *profile = NULL;
+  struct cct_backend_options options = {.has_multicast = 1, .scale = 256, .deadline_ns = 20000000000};
+  struct cct_step step = {0};
+  struct cct_requests requests = {0};
+  struct cct_world *apart = NULL;
+  struct cct_backend *backend = NULL;
+  struct cct_executor *executor = NULL;
+  seat->status = build(table->words, &step);
+  if (!seat->status)
+    seat->status = cct_profile_load("b200x8-tdx", &profile);
+  options.machine = profile;
+  if (!seat->status)
+    seat->status = cct_requests_make(&step.serve->requests, &requests);
+  if (!seat->status)
+    seat->status = world->ops->split(world, 0, world->rank, &apart);
+  if (!seat->status)
+    seat->status = ops->open(apart, &options, &backend);
+  if (!seat->status)
+    seat->status = ops->load(backend, step.job, &executor);
+  const struct cct_serving_run run = {.world = world,
+                                      .ops = ops,
+                                      .executor = executor,
+                                      .job = step.job,
+                                      .serve = step.serve,
+                                      .requests = &requests,
+                                      .measure = {.patience_ns = 5000000000},
+                                      .clock = table->told ? told : NULL,
+                                      .clock_context = table};
+  if (!seat->status)
+    seat->status = cct_serving_warm(&run);
+  if (!seat->status)
+    seat->status = cct_serving_perform(&run, &seat->result);
+  ops->unload(executor);
+  ops->close(backend);
+  if (apart)
+    world->ops->release(apart);
+  cct_requests_free(&requests);
+  cct_profile_free(profile);
+  cct_step_free(&step);
+}
+
+static void perform(struct table *table, int processes) {
+  cct_world_threads(processes, sit, table);
+  for (int p = 0; p < processes; p++)
+    if (table->seats[p].status)
+      fail_msg("%s on %s: process %d: %s", table->words, table->backend, p, cct_status_name(table->seats[p].status));
+}
+
+static const struct cct_serving_engine *engine_of(const struct table *table, int number) {
+  for (int p = 0; p < MOST_RANKS; p++)
+    for (int i = 0; i < table->seats[p].result.n_engines; i++)
+      if (table->seats[p].result.engines[i].number == number)
+        return &table->seats[p].result.engines[i];
+  fail_msg("nobody leads engine %d", number);
+  return NULL;
+}
+
+static void release(struct table *table) {
+  for (int p = 0; p < MOST_RANKS; p++)
+    cct_serving_result_free(&table->seats[p].result);
+}
+
+static void compare(const char *what, const struct cct_serve_row *a, int64_t n_a, const struct cct_serve_row *b,
+                    int64_t n_b) {
+  if (n_a != n_b)
+    fail_msg("%s: %lld steps and %lld", what, (long long)n_a, (long long)n_b);
+  for (int64_t s = 0; s < n_a; s++)
+    if (a[s].form != b[s].form || a[s].tokens != b[s].tokens || a[s].padded != b[s].padded ||
+        a[s].sequences != b[s].sequences || a[s].blocks != b[s].blocks || a[s].preempted != b[s].preempted)
+      fail_msg("%s: step %lld differs: %s %lld tokens, %lld sequences, %lld blocks; %s %lld, %lld, %lld", what,
+               (long long)s, cct_serve_form_name(a[s].form), (long long)a[s].tokens, (long long)a[s].sequences,
+               (long long)a[s].blocks, cct_serve_form_name(b[s].form), (long long)b[s].tokens,
+               (long long)b[s].sequences, (long long)b[s].blocks);
+}
+
+/* What holds of the times of any run. */
+static void check_times(const struct cct_serving_engine *engine, int64_t n_requests) {
+  int64_t served = 0, last_ns = 0;
+  for (int64_t s = 0; s < engine->n; s++) {
+    const struct cct_serve_row *row = &engine->rows[s];
+    assert_true(row->end_ns >= row->begin_ns && row->begin_ns >= last_ns);
+    if (row->form != CCT_SERVE_IDLE)
+      assert_true(row->known_ns > row->begin_ns);
+    last_ns = row->begin_ns;
+  }
+  for (int64_t i = 0; i < n_requests; i++) {
+    const struct cct_request_times *t = &engine->times.requests[i];
+    if (t->first_ns < 0)
+      continue;
+    served++;
+    assert_true(t->arrival_ns >= 0 && t->first_ns > t->arrival_ns && t->last_ns >= t->first_ns);
+  }
+  assert_true(served > 0);
+}
+
+static void one_schedule_on_every_backend(void **state) {
+  (void)state;
+  static const struct {
+    const char *words;
+    int ranks, engines;
+  } rows[] = {
+      {SMALL "layout tp=1 concurrency 5 kv-tokens 256 num-prompts 12", 1, 1},
+      {SMALL "layout tp=2 concurrency 5 kv-tokens 160 num-prompts 10 overlap on host-us 20 preempt offload", 2, 1},
+      {SMALL "layout dp=2 concurrency 6 num-prompts 10 overlap on readback worker max-batched-tokens 50", 2, 2},
+      {SMALL "layout tp=1 arrivals steps request-rate 0.3 num-prompts 9 speculate 2 graph piecewise", 1, 1},
+      {SMALL "layout tp=2 arrivals zero num-prompts 9 graph none readback worker max-seqs 3", 2, 1},
+      {"model qwen3-30b-a3b workload serve layers 1 scale 4096 layout ep=2,dp=2 input-len 20 output-len 6 concurrency "
+       "5 "
+       "num-prompts 7 overlap on",
+       2, 1},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct table host = {.words = rows[i].words, .backend = "host"};
+    struct table sim = {.words = rows[i].words, .backend = "sim"}, alone = sim;
+    struct cct_step step;
+    struct cct_requests requests;
+    perform(&host, rows[i].ranks);
+    perform(&sim, rows[i].ranks);
+    perform(&alone, 1);
+    assert_int_equal(build(rows[i].words, &step), CCT_OK);
+    assert_int_equal(cct_requests_make(&step.serve->requests, &requests), CCT_OK);
+    for (int e = 0; e < rows[i].engines; e++) {
+      const struct cct_serving_engine *h = engine_of(&host, e), *s = engine_of(&sim, e), *a = engine_of(&alone, e);
+      struct cct_serve_row *plan;
+      int64_t n;
+      assert_int_equal(cct_serve_schedule(step.serve, &requests, e, &plan, &n), CCT_OK);
+      compare("plan and sim", plan, n, s->rows, s->n);
+      compare("plan and host", plan, n, h->rows, h->n);
+      check_times(h, requests.n);
+      check_times(s, requests.n);
+      assert_int_equal(s->n, a->n);
+      for (int64_t k = 0; k < s->n; k++) { /* sim's times do not depend on how many processes share its ranks */
+        assert_int_equal(s->rows[k].begin_ns, a->rows[k].begin_ns);
+        assert_int_equal(s->rows[k].known_ns, a->rows[k].known_ns);
+      }
+      free(plan);
+    }
+    cct_requests_free(&requests);
+    cct_step_free(&step);
+    release(&host);
+    release(&sim);
+    release(&alone);
+  }
+}
+
+/* Requests in seconds: what the clock decided on CPUs, sim decides again when it is told that clock. And a clock of its
+ * own decides otherwise, so that the test would notice. */
+static void a_replay_makes_the_same_schedule(void **state) {
+  (void)state;
+  static const char *const cells[] = {
+      SMALL "layout tp=1 request-rate 3000 burstiness 0.5 num-prompts 30",
+      SMALL "layout tp=2 request-rate 3000 num-prompts 30 overlap on kv-tokens 160",
+      SMALL "layout tp=1 request-rate 500 num-prompts 10 overlap on readback worker",
+  };
+  int differs = 0;
+  for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+    int ranks = strstr(cells[i], "tp=2") ? 2 : 1;
+    struct table host = {.words = cells[i], .backend = "host"};
+    perform(&host, ranks);
+    const struct cct_serving_engine *h = engine_of(&host, 0);
+    struct table replay = {.words = cells[i], .backend = "sim", .told = h};
+    struct table sim = {.words = cells[i], .backend = "sim"};
+    perform(&replay, ranks);
+    perform(&sim, ranks);
+    const struct cct_serving_engine *r = engine_of(&replay, 0), *s = engine_of(&sim, 0);
+    compare("host and its replay", h->rows, h->n, r->rows, r->n);
+    differs += s->n != h->n;
+    release(&host);
+    release(&replay);
+    release(&sim);
+  }
+  assert_true(differs > 0);
+}
+
+/* The times that sim gives are the law's: an overlapped engine's step is the longer of host and GPU. */
+static void overlap_hides_the_shorter_side(void **state) {
+  (void)state;
+  static const char cell[] =
+      "model qwen3-8b workload serve layout tp=1 layers 8 input-len 64 output-len 40 concurrency 4 "
+      "num-prompts 4 host-us 5000 ";
+  double step_us[2];
+  for (int k = 0; k < 2; k++) {
+    char words[300];
+    snprintf(words, sizeof words, "%soverlap %s", cell, k ? "on" : "off");
+    struct table sim = {.words = words, .backend = "sim"};
+    perform(&sim, 1);
+    const struct cct_serving_engine *e = engine_of(&sim, 0);
+    step_us[k] = (double)(e->rows[30].begin_ns - e->rows[10].begin_ns) / 20e3;
+    release(&sim);
+  }
+  assert_true(step_us[1] > 5000 && step_us[1] < 5060); /* the host's own time, and what it submits */
+  assert_true(step_us[0] > step_us[1] + 500);          /* and the GPU's behind it */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_schedule_on_every_backend),
+      cmocka_unit_test(a_replay_makes_the_same_schedule),
+      cmocka_unit_test(overlap_hides_the_shorter_side),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
