@@ -84,6 +84,24 @@ static char *run_path(const struct cct_tune *tune, const char *name, char out[42
   return out;
 }
 
+/* A run of this suite that is whole is read wherever its folder is: on another boot, or another machine. */
+static int is_whole(const char *run, const struct cct_json *suite) {
+  struct cct_agenda *agenda = NULL;
+  int is_there;
+  cct_log_mute(1);
+  enum cct_status status = cct_agenda_load(run, &agenda);
+  cct_log_mute(0);
+  is_there = !status && cct_agenda_blocks(agenda) > 0 &&
+             cct_json_size(cct_json_member(suite, "cells")) == (size_t)agenda->n_cells;
+  for (int b = 0; is_there && b < cct_agenda_blocks(agenda); b++) {
+    char path[4400];
+    is_there = access(cct_agenda_path(run, b, path, sizeof path), F_OK) == 0;
+  }
+  if (!status)
+    cct_agenda_free(agenda);
+  return is_there;
+}
+
 /* Performs, or goes on with, the run NAME of the tune; cells that failed are its own business. */
 static enum cct_status perform(const struct cct_tune *tune, const struct cct_options *flags, const char *name,
                                int64_t rounds, const char *arms, struct cct_json *suite) {
@@ -92,6 +110,10 @@ static enum cct_status perform(const struct cct_tune *tune, const struct cct_opt
   run_path(tune, name, path);
   snprintf(file, sizeof file, "%s/run.json", path);
   snprintf(again, sizeof again, "cctax tune -o %.4000s --resume", flags->v[CCT_OPT_OUTPUT].s);
+  if (is_whole(path, suite)) {
+    cct_json_free(suite);
+    return CCT_OK;
+  }
   enum cct_status status = cct_tune_flags(&tune->plan, flags, path, rounds, &own);
   if (!status && arms)
     status = cct_option_set(&own, CCT_OPT_ARMS, arms, "--arms");

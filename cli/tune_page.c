@@ -1,7 +1,333 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The page of a tune: what it gains, where which choice holds, and every number. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
 #include "cli/tune.h"
+#include "report/assets.h"
+#include "report/figure.h"
+#include "report/html.h"
+#include "report/page.h"
+
+static const char *label_of(const struct cct_tune *tune) {
+  return !strcmp(tune->plan.backend, "sim")               ? "predicted"
+         : !strncmp(tune->data.condition, "emulated:", 9) ? "emulated"
+                                                          : "measured";
+}
+
+static const struct cct_tune_setting *setting_of(const struct cct_tune *tune) {
+  return &tune->decision.settings[tune->decision.channels];
+}
+
+static const struct cct_ordered *ratio_of(const struct cct_tune *tune, int kind, int size) {
+  return tune->is_verified ? &tune->verdict.first[kind * tune->plan.n_bytes + size].ratio
+                           : &setting_of(tune)->shown[kind][size];
+}
+
+static void add_title(const struct cct_tune *tune, const char *title, struct cct_figure *figure) {
+  char what[160], how[120];
+  snprintf(what, sizeof what, "%d ranks%s%s, %s", tune->plan.ranks, *tune->data.gpu ? ", " : "", tune->data.gpu,
+           tune->data.condition);
+  const struct cct_ordered *any = ratio_of(tune, 0, 0);
+  snprintf(how, sizeof how, "median and ordered ratios %zu to %zu of %zu", any->rank, any->n - any->rank + 1, any->n);
+  cct_figure_title(figure, title, what, any->n ? how : "", label_of(tune));
+}
+
+static void set_axis(const struct cct_tune *tune, struct cct_figure *figure, int series) {
+  const struct cct_tune_plan *plan = &tune->plan;
+  int from = (int)floor(log2((double)plan->bytes[0])), to = (int)ceil(log2((double)plan->bytes[plan->n_bytes - 1]));
+  cct_text_add(&figure->numbers, "SERIES = %d; EXP_LO = %d; EXP_HI = %d; EXP_STEP = %d; ", series, from, to,
+               to - from > 8 ? 3 : 1);
+  figure->width = 860;
+  figure->narrow_width = 380;
+}
+
+static void gain_figure(const struct cct_tune *tune, struct cct_figure *figure) {
+  const struct cct_tune_plan *plan = &tune->plan;
+  double lo = 1, hi = 1;
+  snprintf(figure->name, sizeof figure->name, "gain");
+  snprintf(figure->heading, sizeof figure->heading, "What does each size gain?");
+  figure->body = cct_asset_size_gp;
+  add_title(tune, "Tuned against NCCL's default, ratio of times", figure);
+  cct_figure_next(figure);
+  for (int k = 0; k < plan->n_kinds; k++) {
+    cct_text_add(&figure->data, "%d\t", k + 1);
+    cct_figure_field(figure, cct_tune_kind_name(plan->kinds[k]), 48, "\n");
+  }
+  for (int k = 0; k < plan->n_kinds; k++) {
+    cct_figure_next(figure);
+    cct_text_add(&figure->data, "# bytes\tratio\tlo\thi\n");
+    const struct cct_ordered *best = NULL;
+    int at = 0;
+    for (int s = 0; s < plan->n_bytes; s++) {
+      const struct cct_ordered *ratio = ratio_of(tune, k, s);
+      if (!ratio->n)
+        continue;
+      cct_text_add(&figure->data, "%lld\t%.6g\t%.6g\t%.6g\n", (long long)plan->bytes[s], ratio->median, ratio->lo,
+                   ratio->hi);
+      lo = fmin(lo, ratio->lo);
+      hi = fmax(hi, ratio->hi);
+      if (!best || ratio->median < best->median) {
+        best = ratio;
+        at = s;
+      }
+    }
+    char size[32];
+    if (best)
+      cct_text_add(&figure->alt, "%s: at best %.3f, at %s. ", cct_tune_kind_name(plan->kinds[k]), best->median,
+                   cct_bytes_text((double)plan->bytes[at], size));
+  }
+  double margin = 0.08 * (hi - lo) + 0.005;
+  set_axis(tune, figure, plan->n_kinds);
+  cct_text_add(&figure->numbers, "LO = %.6g; HI = %.6g", lo - margin, hi + margin);
+  cct_text_add(&figure->caption, "Below 1x the tuned is faster; %s. ",
+               tune->is_verified ? "alternating blocks of the verification" : "the processes that judged");
+  figure->height = 380 + 20 * plan->n_kinds;
+  figure->narrow_height = 400 + 20 * plan->n_kinds;
+}
+
+static void choices_figure(const struct cct_tune *tune, struct cct_figure *figure) {
+  const struct cct_tune_plan *plan = &tune->plan;
+  int own = tune->decision.channels * plan->each, number[CCT_TUNE_MOST_CHOICES] = {0}, n = 0, labels = 0;
+  char name[48];
+  for (int k = 0; k < plan->n_kinds; k++)
+    for (int s = 0; s < plan->n_bytes; s++) {
+      int choice = setting_of(tune)->picks[k][s].choice;
+      if (choice != own && !number[choice])
+        number[choice] = ++n;
+    }
+  number[own] = ++n;
+  snprintf(figure->name, sizeof figure->name, "choices");
+  snprintf(figure->heading, sizeof figure->heading, "Which choice holds for which size?");
+  figure->body = cct_asset_choices_gp;
+  add_title(tune, "The rules, by collective and size", figure);
+  cct_figure_next(figure);
+  for (int c = own; c < own + plan->each; c++)
+    if (number[c]) {
+      const struct cct_tune_choice *choice = &plan->choices[c];
+      cct_text_add(&figure->data, "%d\t", number[c]);
+      if (c == own)
+        snprintf(name, sizeof name, "NCCL's own");
+      else
+        snprintf(name, sizeof name, "%d: %s %s", number[c], choice->algorithm, choice->protocol);
+      cct_figure_field(figure, name, 48, "\n");
+    }
+  cct_figure_next(figure);
+  for (int k = 0; k < plan->n_kinds; k++) {
+    int n_rules = 0;
+    for (int s = 0; s < plan->n_bytes; s++) {
+      int choice = setting_of(tune)->picks[k][s].choice;
+      cct_text_add(&figure->data, "%lld\t%d\t%d\n", (long long)plan->bytes[s], k, number[choice]);
+      n_rules += choice != own;
+    }
+    cct_text_add(&figure->alt, "%s: %d of %d sizes by a rule. ", cct_tune_kind_name(plan->kinds[k]), n_rules,
+                 plan->n_bytes);
+  }
+  cct_figure_next(figure);
+  for (int k = 0; k < plan->n_kinds; k++) {
+    int width = cct_text_width(cct_tune_kind_name(plan->kinds[k]), 24);
+    labels = width > labels ? width : labels;
+    cct_text_add(&figure->data, "%d\t", k);
+    cct_figure_field(figure, cct_tune_kind_name(plan->kinds[k]), 24, "\n");
+  }
+  set_axis(tune, figure, n);
+  double gap = plan->n_bytes > 1 ? log2((double)plan->bytes[1] / (double)plan->bytes[0]) : 1;
+  cct_text_add(&figure->numbers, "ROWS = %d; LABELS = %d; EXP_GAP = %.6g", plan->n_kinds, labels, gap);
+  cct_text_add(&figure->caption, "Grey: no rule, since no other choice was shown to gain 1 %%. ");
+  figure->height = 150 + 20 * n + 46 * plan->n_kinds;
+  figure->narrow_height = 180 + 20 * n + 60 * plan->n_kinds;
+}
+
+/* ---- the page ---- */
+
+static void percent(const struct cct_ordered *ratio, char out[64]) {
+  if (ratio->n)
+    snprintf(out, 64, "%+.1f %% [%+.1f, %+.1f]", 100 * (ratio->median - 1), 100 * (ratio->lo - 1),
+             100 * (ratio->hi - 1));
+  else
+    snprintf(out, 64, "-");
+}
+
+static void cell(struct cct_text *html, const char *class_name, const char *text) {
+  cct_text_add(html, "<td%s%s%s>", *class_name ? " class=\"" : "", class_name, *class_name ? "\"" : "");
+  cct_html_text(html, text);
+  cct_text_add(html, "</td>");
+}
+
+static void add_head(const struct cct_tune *tune, struct cct_text *html) {
+  char line[512];
+  cct_text_add(html,
+               "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+               "content=\"width=device-width, initial-scale=1\">\n<title>cctax tune</title>\n<style>\n%s</style>\n"
+               "</head>\n<body>\n<header>\n<h1>What do rules gain over NCCL's own choices?</h1>\n<p class=\"lede\">"
+               "<span class=\"chip\">%s</span>",
+               cct_asset_page_css, label_of(tune));
+  snprintf(line, sizeof line, "%d ranks%s%s; NCCL %s, driver %s, condition %s, %s", tune->plan.ranks,
+           *tune->data.gpu ? " on " : "", tune->data.gpu, *tune->data.nccl ? tune->data.nccl : "none",
+           *tune->data.driver ? tune->data.driver : "none", tune->data.condition, tune->data.date);
+  cct_html_text(html, line);
+  cct_text_add(html, "</p>\n</header>\n");
+}
+
+static void add_verdict(const struct cct_tune *tune, struct cct_text *html) {
+  const struct cct_tune_verdict *verdict = &tune->verdict;
+  const struct cct_tune_setting *setting = setting_of(tune);
+  double gain = tune->is_verified ? verdict->gain : setting->gain.median;
+  cct_text_add(
+      html,
+      "<section class=\"verdict\" aria-label=\"verdict\">\n<div class=\"big\">\n<div><b>%+.1f %%</b><span>time, "
+      "geometric mean over %d cells</span></div>\n</div>\n<dl>\n<dt>Verified</dt><dd>",
+      100 * (gain - 1), tune->plan.n_kinds * tune->plan.n_bytes);
+  if (!tune->is_verified)
+    cct_text_add(html, "not yet: these are the processes that judged");
+  else
+    cct_text_add(
+        html,
+        "%s: gain %.2f %% of the grid's %.2f %% (90 %% of it is asked); %d cells slower at first, %d after one more "
+        "measurement",
+        verdict->is_held ? "all bars held" : "NOT held", 100 * (1 - verdict->gain), 100 * (1 - verdict->grid_gain),
+        verdict->n_missed, verdict->n_still);
+  cct_text_add(html, "</dd>\n<dt>Channels</dt><dd>");
+  if (tune->decision.channels)
+    cct_text_add(html, "%d, set for the whole process by environment.sh or nccl.conf",
+                 tune->plan.channels[tune->decision.channels]);
+  else
+    cct_text_add(html, "NCCL's own number");
+  cct_text_add(html,
+               ", objective %s</dd>\n<dt>Valid</dt><dd>on such a machine alone; the plugin warns where it meets "
+               "another</dd>\n</dl>\n</section>\n",
+               tune->plan.objective);
+}
+
+static void add_settings(const struct cct_tune *tune, struct cct_text *html) {
+  cct_text_add(
+      html, "<section id=\"channels\">\n<h2>What do channels cost and gain?</h2>\n<p class=\"note\">Every number "
+            "with the rules that were found for it, against NCCL's default; beside a GEMM the collective and a "
+            "product in bf16 end together, against NCCL's number.</p>\n<div class=\"scroll\" tabindex=\"0\"><table>\n"
+            "<tr><th>channels</th><th>alone</th><th>beside a GEMM</th><th></th></tr>\n");
+  for (int c = 0; c < tune->plan.n_channels; c++) {
+    const struct cct_tune_setting *setting = &tune->decision.settings[c];
+    char text[64];
+    snprintf(text, sizeof text, "%d", tune->plan.channels[c]);
+    cct_text_add(html, "<tr>");
+    cell(html, "", tune->plan.channels[c] ? text : "NCCL's own");
+    percent(&setting->gain, text);
+    cell(html, "", text);
+    percent(&setting->beside, text);
+    cell(html, "", text);
+    cell(html, "wrap", c == tune->decision.channels ? "taken" : setting->why_not);
+    cct_text_add(html, "</tr>\n");
+  }
+  cct_text_add(html, "</table></div>\n</section>\n");
+}
+
+static void add_row(const struct cct_tune *tune, int k, int s, struct cct_text *html) {
+  const struct cct_tune_plan *plan = &tune->plan;
+  const struct cct_tune_pick *pick = &setting_of(tune)->picks[k][s];
+  char text[64], choice[48];
+  cct_text_add(html, "<tr>");
+  cell(html, "", cct_tune_kind_name(plan->kinds[k]));
+  cell(html, "", cct_bytes_text((double)cct_tune_bytes(plan, k, plan->bytes[s]), text));
+  cell(html, "text", cct_tune_choice_text(plan, pick->candidate, choice));
+  percent(&pick->judged, text);
+  cell(html, "", text);
+  cell(html, "text", pick->choice == pick->candidate && pick->judged.n ? "rule" : "own");
+  if (tune->is_verified) {
+    const struct cct_tune_held *held[] = {&tune->verdict.first[k * plan->n_bytes + s],
+                                          &tune->verdict.again[k * plan->n_bytes + s]};
+    for (int i = 0; i < 2; i++) {
+      snprintf(text, sizeof text, "%.2f", held[0]->us[i]);
+      cell(html, "", text);
+    }
+    for (int i = 0; i < 2; i++) {
+      percent(&held[i]->ratio, text);
+      cell(html, held[i]->ratio.n && held[i]->ratio.lo > CCT_TUNE_SLOWER ? "slower" : "", text);
+    }
+  }
+  cct_text_add(html, "</tr>\n");
+}
+
+static void add_numbers(const struct cct_tune *tune, struct cct_text *html) {
+  cct_text_add(
+      html,
+      "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">The candidate is what the choosers would "
+      "take; judged: its time against NCCL's own choice of this number of channels, by processes that did not "
+      "choose. The same is in ../tune.json.</p>\n<details><summary>%d cells</summary>\n<div class=\"scroll\" "
+      "tabindex=\"0\"><table>\n<tr><th>collective</th><th>size</th><th>candidate</th><th>judged</th><th>holds</th>"
+      "%s</tr>\n",
+      tune->plan.n_kinds * tune->plan.n_bytes,
+      tune->is_verified ? "<th>default us</th><th>tuned us</th><th>verified</th><th>again</th>" : "");
+  for (int k = 0; k < tune->plan.n_kinds; k++)
+    for (int s = 0; s < tune->plan.n_bytes; s++)
+      add_row(tune, k, s, html);
+  cct_text_add(html, "</table></div>\n</details>\n");
+  for (int k = 0; k < tune->plan.n_kinds; k++)
+    if (cct_tune_tuned(tune->plan.kinds[k]) < 0)
+      cct_text_add(html, "<p class=\"note\">NCCL asks no tuner about %s: environment settings alone.</p>\n",
+                   cct_tune_kind_name(tune->plan.kinds[k]));
+  cct_text_add(html, "</section>\n");
+}
+
+static enum cct_status make_folder(const char *path) {
+  return mkdir(path, 0777) == 0 || errno == EEXIST ? CCT_OK
+                                                   : cct_fail(CCT_IO, "%s: cannot be made: %s", path, strerror(errno));
+}
+
+/* Without gnuplot the page has its tables alone; a tune is not lost for that. */
+static enum cct_status draw(struct cct_figure *figures, int n, const char *folder, int *n_drawn_out) {
+  enum cct_status status = CCT_OK;
+  *n_drawn_out = 0;
+  cct_log_mute(1);
+  for (int i = 0; !status && i < n; i++) {
+    status = cct_figure_draw(&figures[i], folder);
+    *n_drawn_out += !status;
+  }
+  cct_log_mute(0);
+  if (status == CCT_UNSUPPORTED) {
+    cct_note("report/index.html has no figures: %s", cct_log_last());
+    return CCT_OK;
+  }
+  return status ? cct_fail(status, "%s", cct_log_last()) : CCT_OK;
+}
 
 enum cct_status cct_tune_page(const struct cct_tune *tune) {
-  (void)tune;
-  return CCT_OK;
+  struct cct_figure figures[2] = {0};
+  struct cct_text html = {0};
+  char folder[4200], drawings[4300], path[4300];
+  int n_drawn = 0;
+  snprintf(folder, sizeof folder, "%s/report", tune->folder);
+  snprintf(drawings, sizeof drawings, "%s/figures", folder);
+  snprintf(path, sizeof path, "%s/index.html", folder);
+  gain_figure(tune, &figures[0]);
+  choices_figure(tune, &figures[1]);
+  enum cct_status status = make_folder(folder);
+  if (!status)
+    status = make_folder(drawings);
+  if (!status)
+    status = draw(figures, 2, drawings, &n_drawn);
+  add_head(tune, &html);
+  add_verdict(tune, &html);
+  for (int i = 0; !status && i < n_drawn; i++) {
+    cct_text_add(&html, "<section id=\"%s\">\n<h2>%s</h2>\n", figures[i].name, figures[i].heading);
+    status = cct_page_figure(&figures[i], drawings, &html);
+    cct_text_add(&html, "</section>\n");
+  }
+  add_settings(tune, &html);
+  add_numbers(tune, &html);
+  cct_text_add(&html,
+               "<footer>cctax %s. Method: docs/tune.md. This page loads nothing and runs nothing.</footer>\n</body>\n"
+               "</html>\n",
+               CCT_VERSION);
+  if (!status)
+    status =
+        html.is_failed ? cct_fail(CCT_NOMEM, "index.html: out of memory") : cct_write_file(path, html.s, html.length);
+  for (int i = 0; i < 2; i++)
+    cct_figure_free(&figures[i]);
+  cct_text_free(&html);
+  return status;
 }

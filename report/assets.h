@@ -10,6 +10,7 @@
   X(size_gp, "size.gp")                                                                                                \
   X(shares_gp, "shares.gp")                                                                                            \
   X(sweep_gp, "sweep.gp")                                                                                              \
+  X(choices_gp, "choices.gp")                                                                                          \
   X(layouts_gp, "layouts.gp")                                                                                          \
   X(published_gp, "published.gp")                                                                                      \
   X(noise_gp, "noise.gp")                                                                                              \

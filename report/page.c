@@ -146,7 +146,7 @@ static enum cct_status verdict(const struct cct_report *report, struct cct_text 
   return status;
 }
 
-static enum cct_status put_figure(const struct cct_figure *figure, const char *directory, struct cct_text *html) {
+enum cct_status cct_page_figure(const struct cct_figure *figure, const char *directory, struct cct_text *html) {
   static const char *const forms[] = {"", "-narrow"};
   char path[4096], name[80];
   enum cct_status status = CCT_OK;
@@ -179,7 +179,7 @@ enum cct_status cct_page_build(const struct cct_report *report, const struct cct
   for (int i = 0; !status && i < figures->n; i++) {
     const struct cct_figure *figure = &figures->items[i];
     cct_text_add(html, "<section id=\"%s\">\n<h2>%s</h2>\n", figure->name, figure->heading);
-    status = put_figure(figure, figures_directory, html);
+    status = cct_page_figure(figure, figures_directory, html);
     if (!status && !strcmp(figure->name, "published"))
       status = cct_page_contradictions(html);
     if (!status && !strcmp(figure->name, "noise"))

@@ -7,6 +7,9 @@
 #include "report/figures.h"
 #include "report/report.h"
 
+/* One figure that has been drawn in `directory`, in both forms, with its caption. */
+enum cct_status cct_page_figure(const struct cct_figure *figure, const char *directory,
+                                struct cct_text *html) CCT_CHECKED;
 /* `figures` have been drawn in `figures_directory`. */
 enum cct_status cct_page_build(const struct cct_report *report, const struct cct_figures *figures,
                                const char *figures_directory, struct cct_text *html) CCT_CHECKED;
