@@ -195,7 +195,15 @@ static enum cct_status ask_choice(struct block *block, int cell, struct cct_exec
   return agree_on_cell(block, cell, status, STEP_PATIENCE_S);
 }
 
-static enum cct_status perform_job(struct block *block, int cell, const struct cct_job *job,
+/* Collectives and probes have nothing that could hide them. */
+static int is_traced(const struct cct_options *cell) {
+  enum cct_workload workload = cct_cell_workload(cell);
+  return workload < CCT_WORKLOAD_SERVE || workload == CCT_WORKLOAD_NONE;
+}
+
+/* Metric 0 is the step itself, and what a trace of it tells comes behind all that is timed; 1 the step with a
+ * checkpoint. */
+static enum cct_status perform_job(struct block *block, int cell, int metric, const struct cct_job *job,
                                    const struct cct_step *step, const struct cct_options *cell_options,
                                    int repetitions) {
   struct cct_executor *executor = NULL;
@@ -229,7 +237,19 @@ static enum cct_status perform_job(struct block *block, int cell, const struct c
   else if (!status)
     status = cct_measure(block->meeting, block->ops, executor, step->bindings, &options, &measured);
   if (!status && !step->serve)
-    status = cct_block_collect(block->members, block->record, cell, &measured, operations);
+    status = cct_block_collect(block->members, block->record, cell, metric, &measured, operations);
+  const struct cct_tracing tracing = {.members = block->members,
+                                      .meeting = block->meeting,
+                                      .ops = block->ops,
+                                      .backend = block->backend,
+                                      .job = job,
+                                      .bindings = step->bindings,
+                                      .record = block->record,
+                                      .cell = cell,
+                                      .first_metric = step->checkpoint ? 2 : 1,
+                                      .options = &options};
+  if (!status && metric == 0 && is_traced(&block->agenda->cells[cell]))
+    status = cct_block_expose(&tracing, &executor);
   cct_measured_free(&measured);
   block->ops->unload(executor);
   if (!status && wrong.wrong)
@@ -291,24 +311,35 @@ static int repetitions_of(const struct cct_options *cell) {
   return workload < CCT_WORKLOAD_COLLECTIVE;
 }
 
+/* With what the arm's profile adds. */
+static enum cct_status emulate(const struct block *block, const struct cct_job *job, struct cct_job **emulated_out) {
+  return block->emulated && job ? cct_emulate(job, block->emulated, CCT_ALL_BOUNDARIES, emulated_out) : CCT_OK;
+}
+
 static enum cct_status perform_members(struct block *block, int cell) {
   struct cct_options options = {0};
   struct cct_step step = {0};
-  struct cct_job *emulated = NULL;
+  struct cct_job *emulated = NULL, *emulated_checkpoint = NULL;
   enum cct_status status = check_program(block, cell);
   if (!status)
     status = cct_agenda_cell(block->agenda, cell, block->at.arm, &options);
   if (!status)
     status = cct_step_build(&options, &step);
-  if (!status && block->emulated)
-    status = cct_emulate(step.job, block->emulated, CCT_ALL_BOUNDARIES, &emulated);
+  if (!status)
+    status = emulate(block, step.job, &emulated);
+  if (!status)
+    status = emulate(block, step.checkpoint, &emulated_checkpoint);
   status = agree_on_cell(block, cell, status, STEP_PATIENCE_S);
   if (!status && step.experiment.experiment)
     status = perform_experiment(block, cell, &step.experiment);
   else if (!status)
-    status = perform_job(block, cell, emulated ? emulated : step.job, &step, &options,
+    status = perform_job(block, cell, 0, emulated ? emulated : step.job, &step, &options,
                          step.repetitions ? (int)step.repetitions : repetitions_of(&options));
+  if (!status && step.checkpoint)
+    status =
+        perform_job(block, cell, 1, emulated_checkpoint ? emulated_checkpoint : step.checkpoint, &step, &options, 1);
   cct_job_free(emulated);
+  cct_job_free(emulated_checkpoint);
   cct_step_free(&step);
   cct_options_free(&options);
   return status;

@@ -58,8 +58,30 @@ void cct_block_environment_facts(struct cct_fact_list *list);
 /* Appends every rank's samples (us a step, or one of the `operations` that a step counts) to `record`, which only
  * process 0 has, in rank order: the same rows however many processes share the ranks. Collective. Process 0 receives
  * all of them also when the disk is full, so that no sender waits for ever. */
-enum cct_status cct_block_collect(const struct cct_world *world, struct cct_record *record, int cell,
+enum cct_status cct_block_collect(const struct cct_world *world, struct cct_record *record, int cell, int metric,
                                   const struct cct_measured *measured, int64_t operations) CCT_CHECKED;
+/* ---- block_trace.c ---- */
+
+/* The metrics of a cell: those of its experiment or of serving, or "step" (us), for a cell with checkpoints
+ * "checkpoint_step" (us: a step that has one), and for steps of a model and programs what exposure.h names. free()
+ * them. */
+enum cct_status cct_block_metrics(const struct cct_options *cell, struct cct_metric **metrics_out,
+                                  int *n_out) CCT_CHECKED;
+
+struct cct_tracing {                         /* of one cell */
+  const struct cct_world *members, *meeting; /* as in block.c */
+  const struct cct_backend_ops *ops;
+  struct cct_backend *backend;
+  const struct cct_job *job;
+  const struct cct_binding *bindings;
+  struct cct_record *record; /* process 0's */
+  int cell, first_metric;    /* the first of exposure.h's */
+  const struct cct_measure_options *options;
+};
+/* Records what of the job's collectives is exposed, from `executor`, which has just performed it, or where the backend
+ * has to be told to trace from a second one, loaded for this alone; the first is then unloaded (and NULL). Nothing
+ * where the job has no such collectives. Collective. */
+enum cct_status cct_block_expose(const struct cct_tracing *tracing, struct cct_executor **executor) CCT_CHECKED;
 
 /* Appends `n` rows (-1: this process could not make them) of one metric of every process, in the order of processes; as
  * cct_block_collect, which uses it. */

@@ -12,8 +12,6 @@
 #include "workloads/shape/cell.h"
 #include "workloads/steps/workload.h"
 
-static const struct cct_metric step_metric = {"step", "us", "lower"};
-
 struct opening {
   const struct cct_agenda *agenda;
   const struct cct_block_at *at;
@@ -73,26 +71,8 @@ static enum cct_status program_text(const struct cct_agenda *agenda, struct cct_
   return status ? status : text->is_failed ? CCT_NOMEM : CCT_OK;
 }
 
-/* One metric a step, or those of serving or of an experiment. */
-static int metrics_of(const struct cct_options *cell, struct cct_metric metrics[CCT_MOST_METRICS]) {
-  struct cct_experiment_call call;
-  if (cct_cell_workload(cell) == CCT_WORKLOAD_SERVE)
-    return cct_block_serve_metrics(cell, metrics);
-  metrics[0] = step_metric;
-  if (cct_cell_workload(cell) != CCT_WORKLOAD_PROBE || strcmp(cell->v[CCT_OPT_PROBE_NAME].s, "experiment") ||
-      cct_experiment_parse(cell->v[CCT_OPT_EXPERIMENT].s, &call))
-    return 1;
-  int n = cct_experiment_outputs(call.experiment);
-  for (int i = 0; i < n; i++) {
-    snprintf(metrics[i].name, sizeof metrics[i].name, "%s", call.experiment->outputs[i].name);
-    snprintf(metrics[i].unit, sizeof metrics[i].unit, "%s", call.experiment->outputs[i].unit);
-    snprintf(metrics[i].better, sizeof metrics[i].better, "%s", call.experiment->outputs[i].better);
-  }
-  return n;
-}
-
 static enum cct_status cells_of(const struct opening *opening, struct cct_record_cell *cells,
-                                struct cct_metric (*metrics)[CCT_MOST_METRICS]) {
+                                struct cct_metric **metrics) {
   for (int i = 0; i < opening->agenda->n_cells; i++) {
     struct cct_json *json;
     struct cct_text key = {0};
@@ -103,8 +83,15 @@ static enum cct_status cells_of(const struct opening *opening, struct cct_record
     status = cct_json_canonical(json, &key);
     cct_json_free(json);
     label_of(opening, i, label, sizeof label);
-    cells[i] =
-        (struct cct_record_cell){key.s, strdup(label), metrics[i], metrics_of(&opening->agenda->cells[i], metrics[i])};
+    cells[i] = (struct cct_record_cell){.key = key.s, .label = strdup(label)};
+    struct cct_options options;
+    if (!status)
+      status = cct_agenda_cell(opening->agenda, i, opening->at->arm, &options);
+    if (!status) {
+      status = cct_block_metrics(&options, &metrics[i], &cells[i].n_metrics);
+      cells[i].metrics = metrics[i];
+      cct_options_free(&options);
+    }
     if (status || !cells[i].label)
       return status ? status : cct_fail(CCT_NOMEM, "out of memory");
   }
@@ -116,7 +103,7 @@ static enum cct_status create_record(struct opening *opening, const struct cct_f
   const struct cct_boot *boot = &agenda->boots[opening->at->boot];
   struct cct_record_head head = {.block = opening->at->block, .round = opening->at->round, .boot = opening->at->boot};
   struct cct_record_cell *cells = calloc((size_t)agenda->n_cells + 1, sizeof *cells);
-  struct cct_metric(*metrics)[CCT_MOST_METRICS] = calloc((size_t)agenda->n_cells + 1, sizeof *metrics);
+  struct cct_metric **metrics = calloc((size_t)agenda->n_cells + 1, sizeof *metrics);
   struct cct_text text = {0};
   struct cct_host_facts host;
   cct_host_facts_read(&host);
@@ -135,6 +122,8 @@ static enum cct_status create_record(struct opening *opening, const struct cct_f
   for (int i = 0; cells && i < agenda->n_cells; i++) {
     free((void *)(uintptr_t)cells[i].key);
     free((void *)(uintptr_t)cells[i].label);
+    if (metrics)
+      free(metrics[i]);
   }
   free(cells);
   free(metrics);

@@ -48,12 +48,12 @@ enum cct_status cct_block_append(const struct cct_world *world, struct cct_recor
   return status;
 }
 
-enum cct_status cct_block_collect(const struct cct_world *world, struct cct_record *record, int cell,
+enum cct_status cct_block_collect(const struct cct_world *world, struct cct_record *record, int cell, int metric,
                                   const struct cct_measured *measured, int64_t operations) {
   struct cct_sample *rows = rows_of(measured, operations);
   int64_t n = rows ? (int64_t)measured->count * measured->samples : -1;
   enum cct_status status = rows ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
-  enum cct_status appended = cct_block_append(world, record, cell, 0, rows, n);
+  enum cct_status appended = cct_block_append(world, record, cell, metric, rows, n);
   free(rows);
   return status ? status : appended;
 }

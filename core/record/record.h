@@ -48,7 +48,7 @@ struct cct_sample { /* one timed interval of one rank, already divided by n */
 };
 
 struct cct_metric {
-  char name[24], unit[16];
+  char name[48], unit[16];
   char better[8]; /* "lower" or "higher" */
 };
 

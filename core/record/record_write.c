@@ -16,7 +16,7 @@
 
 struct writer_cell {
   enum cct_cell_state state;
-  char (*metrics)[24];
+  char (*metrics)[sizeof((struct cct_metric *)0)->name];
   int n_metrics;
 };
 

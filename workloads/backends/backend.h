@@ -107,6 +107,9 @@ struct cct_backend_ops {
    * spans[0..n_ops-1]. What the conformance suite holds against the law. A GROUP and a GRAPH span what they hold. Not
    * collective; may be NULL. */
   enum cct_status (*trace)(struct cct_executor *executor, int owned, struct cct_span *spans);
+  /* Whether jobs loaded from here on keep what trace() tells, whatever the backend was opened with; NULL: they always
+   * do. Not collective. */
+  void (*set_traced)(struct cct_backend *backend, int is_traced);
   /* How the collective library performs the program's first collective, in its own words ("RING LL128 24 channels"), or
    * "" where it does not say; untimed, and the library performs it once more. May be NULL. */
   enum cct_status (*choice)(struct cct_executor *executor, char *text, size_t n);

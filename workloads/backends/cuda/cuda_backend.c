@@ -291,6 +291,10 @@ static enum cct_status cuda_load(struct cct_backend *backend, const struct cct_j
   return CCT_OK;
 }
 
+static void cuda_set_traced(struct cct_backend *backend, int is_traced) {
+  backend->options.is_traced = is_traced;
+}
+
 static void cuda_owned(const struct cct_executor *x, int *first_out, int *count_out) {
   *first_out = x->rank;
   *count_out = 1;
@@ -346,6 +350,7 @@ static const struct cct_backend_ops cuda_ops = {
     .counts = cuda_counts,
     .experiment = cct_cuda_experiment,
     .trace = cct_cuda_trace,
+    .set_traced = cuda_set_traced,
     .choice = cct_cuda_choice,
 };
 

@@ -112,6 +112,10 @@ static enum cct_status door_choice(struct cct_executor *executor, char *text, si
   return module_ops->choice(executor, text, n);
 }
 
+static void door_set_traced(struct cct_backend *backend, int is_traced) {
+  module_ops->set_traced(backend, is_traced);
+}
+
 const struct cct_backend_ops cct_backend_cuda = {
     .name = "cuda",
     .available = door_available,
@@ -128,4 +132,5 @@ const struct cct_backend_ops cct_backend_cuda = {
     .trace = door_trace,
     .sequence = door_sequence,
     .choice = door_choice,
+    .set_traced = door_set_traced,
 };
