@@ -11,10 +11,12 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/show_steps.h"
 #include "mpi_runner/agenda.h"
 #include "record/record.h"
 #include "report/series.h"
 #include "stats/stats.h"
+#include "workloads/backends/exposure.h"
 #include "workloads/program/profile.h"
 
 struct show {
@@ -164,17 +166,17 @@ static enum cct_status add_samples(const struct cct_block_metric *metric, struct
   return status;
 }
 
-static void print_summary(const char *arm, const char *label, const struct cct_metric *metric, int n_blocks,
-                          struct summary *summary) {
+/* Returns the median; NAN: no sample. */
+static double print_summary(const char *arm, const char *label, const struct cct_metric *metric, int n_blocks,
+                            struct summary *summary) {
   size_t slowest = 0;
   if (!summary->n)
-    return;
+    return NAN;
   for (size_t r = 0; r < summary->capacity_ranks; r++)
     if (summary->slowest[r] > summary->slowest[slowest])
       slowest = r;
-  double spread = cct_median(summary->spreads, summary->n);
-  printf("  %-28s %-10s %12.6g %-6s %5zu in %d blocks", arm, metric->name, cct_median(summary->steps, summary->n),
-         metric->unit, summary->n, n_blocks);
+  double spread = cct_median(summary->spreads, summary->n), median = cct_median(summary->steps, summary->n);
+  printf("  %-28s %-10s %12.6g %-6s %5zu in %d blocks", arm, metric->name, median, metric->unit, summary->n, n_blocks);
   if (cct_metric_has_tail(metric)) {
     cct_sort(summary->steps, summary->n);
     printf("; p99 %.6g", cct_quantile(summary->steps, summary->n, 0.99));
@@ -183,6 +185,7 @@ static void print_summary(const char *arm, const char *label, const struct cct_m
     printf("; ranks spread %.1f %%, slowest rank %zu in %.0f %%", 100 * spread, slowest,
            100.0 * summary->slowest[slowest] / (double)summary->n);
   printf("  %s\n", label);
+  return median;
 }
 
 static enum cct_status print_arm(const struct show *show, int cell, int arm) {
@@ -191,9 +194,13 @@ static enum cct_status print_arm(const struct show *show, int cell, int arm) {
   for (int b = 0; b < show->n_blocks && !known; b++)
     if (show->blocks[b] && cct_agenda_block(show->agenda, b).arm == arm && cell < show->blocks[b]->n_cells)
       known = &show->blocks[b]->cells[cell];
+  double step_us = NAN, checkpoint_us = NAN;
   for (int m = 0; known && !status && m < known->n_metrics; m++) {
     struct summary summary = {0};
     int n_blocks = 0;
+    const char *name = known->metrics[m].metric.name;
+    if (cct_exposure_is_metric(name))
+      continue;
     for (int b = 0; !status && b < show->n_blocks; b++) {
       const struct cct_block *block = show->blocks[b];
       if (!block || cct_agenda_block(show->agenda, b).arm != arm || block->cells[cell].state != CCT_CELL_DONE)
@@ -201,9 +208,16 @@ static enum cct_status print_arm(const struct show *show, int cell, int arm) {
       status = add_samples(&block->cells[cell].metrics[m], &summary);
       n_blocks++;
     }
-    if (!status)
-      print_summary(show->agenda->arms[arm], known->label, &known->metrics[m].metric, n_blocks, &summary);
+    double median =
+        status ? NAN
+               : print_summary(show->agenda->arms[arm], known->label, &known->metrics[m].metric, n_blocks, &summary);
+    step_us = strcmp(name, "step") ? step_us : median;
+    checkpoint_us = strcmp(name, "checkpoint_step") ? checkpoint_us : median;
     summary_free(&summary);
+  }
+  if (!status) {
+    cct_show_training(show->agenda, cell, arm, step_us, checkpoint_us);
+    cct_show_exposed(show->agenda, show->blocks, show->n_blocks, cell, arm);
   }
   return status;
 }

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "report/attribute.h"
+#include "report/overlap.h"
 #include "report/report.h"
 
 static double median_of(const struct cct_report_cell *cell, double centre) {
@@ -113,6 +114,11 @@ enum cct_status cct_report_to_json(const struct cct_report *report, const char *
   for (int r = 0; r < report->n_results; r++)
     cct_json_add(cells, result_row(report, &report->results[r]));
   cct_json_set(document, "cells", cells);
+  enum cct_status status = cct_export_steps(report, document);
+  if (status) {
+    cct_json_free(document);
+    return status;
+  }
   *document_out = document;
   return CCT_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "report/attribute.h"
 #include "report/names.h"
+#include "report/overlap.h"
 #include "report/pair.h"
 #include "report/report.h"
 #include "stats/stats.h"
@@ -212,6 +213,8 @@ enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow, 
     status = mean_over_cells(&report, a, &report.summary[a]);
   if (!status)
     status = cct_attribute(&report, profile);
+  if (!status)
+    status = cct_overlap_finish(&report);
   if (status) {
     cct_report_free(&report);
     return status;
@@ -234,6 +237,7 @@ void cct_report_free(struct cct_report *report) {
     return;
   cct_pair_free(report);
   cct_names_free(report->names);
+  cct_overlap_free(report->overlap);
   free(report->results);
   memset(report, 0, sizeof *report);
 }

@@ -10,6 +10,7 @@
 #include "report/html.h"
 #include "report/names.h"
 #include "report/numbers.h"
+#include "report/overlap.h"
 #include "report/page_parts.h"
 #include "report/spread.h"
 #include "report/verdict.h"
@@ -191,6 +192,8 @@ enum cct_status cct_page_build(const struct cct_report *report, const struct cct
     cct_page_noise(report, html);
     cct_text_add(html, "</section>\n");
   }
+  if (!status)
+    status = cct_page_steps(report, html);
   cct_page_numbers(report, html);
   cct_page_provenance(report, html);
   cct_text_add(html,

@@ -7,7 +7,9 @@
 
 #include "base/log.h"
 #include "report/arms.h"
+#include "report/overlap.h"
 #include "report/series.h"
+#include "workloads/backends/exposure.h"
 
 /* The CELL as canonical text without the member `factor`, in which arms are allowed to differ. */
 static enum cct_status strip_key(const char *key, const char *factor, const char *path, struct cct_text *text) {
@@ -103,7 +105,7 @@ static enum cct_status add_cells(struct cct_report *report, const struct cct_run
                                  const struct cct_place *place, struct cct_text *key, struct cct_series_work *work) {
   const struct cct_block *block = runs->blocks[b];
   enum cct_status status = CCT_OK;
-  int at = 0;
+  int at = 0, step = 0;
   for (int c = 0; !status && c < block->n_cells; c++) {
     const struct cct_block_cell *cell = &block->cells[c];
     if (cell->state == CCT_CELL_OPEN)
@@ -115,9 +117,15 @@ static enum cct_status add_cells(struct cct_report *report, const struct cct_run
         continue; /* a record of what happened, not a figure to compare */
       if (m && cell->state == CCT_CELL_DONE && !cell->metrics[m].n_samples)
         continue; /* nothing of the kind happened: no request kept the limits, or had a second token */
+      if (cct_exposure_is_metric(metric->name)) {
+        if (cell->state == CCT_CELL_DONE)
+          status = cct_overlap_add(report, step, place->arm, &cell->metrics[m], runs->boot_of[b], b);
+        continue;
+      }
       int tails = cct_metric_has_tail(metric) && cell->metrics[m].n_samples > 0;
       for (int is_tail = 0; !status && is_tail <= tails; is_tail++)
         status = add_metric(report, runs, b, place, key->s, cell, m, is_tail, work, &at);
+      step = m ? step : at - 1;
     }
   }
   return status;

@@ -29,6 +29,7 @@ struct cct_series {
 };
 
 struct cct_names;
+struct cct_overlap;
 
 struct cct_report_cell {
   char *key;                             /* owned: canonical JSON of the CELL without the factor */
@@ -88,7 +89,8 @@ struct cct_report {
   int has_steps; /* some cell is a step of a model; the geometric mean is then over those alone */
   struct cct_report_cell *cells;
   int n_cells;
-  struct cct_names *names; /* owned: how its cells are called */
+  struct cct_names *names;     /* owned: how its cells are called */
+  struct cct_overlap *overlap; /* owned: what steps say beside their time, overlap.h */
   struct cct_result *results;
   int n_results;
   double visible_df, visible;     /* the last degrees of freedom, and what they let be seen, in standard errors */
