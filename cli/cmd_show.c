@@ -222,6 +222,18 @@ static enum cct_status print_arm(const struct show *show, int cell, int arm) {
   return status;
 }
 
+/* What the blocks of a serving cell scheduled, where they say so: once, if all had the same. */
+static void print_schedules(const struct show *show, int cell) {
+  const char *last = "";
+  for (int b = 0; b < show->n_blocks; b++) {
+    const struct cct_block_cell *at = show->blocks[b] ? &show->blocks[b]->cells[cell] : NULL;
+    if (!at || at->state != CCT_CELL_DONE || strncmp(at->reason, "schedule ", 9) != 0 || !strcmp(last, at->reason))
+      continue;
+    printf("  %s (block %d%s)\n", at->reason, b, *last ? "" : " and on");
+    last = at->reason;
+  }
+}
+
 static void print_trouble(const struct show *show, int cell) {
   for (int b = 0; b < show->n_blocks; b++) {
     if (!show->blocks[b])
@@ -241,6 +253,7 @@ static enum cct_status print_cells(const struct show *show) {
     printf("cell %d: %s\n", c, first->cells[c].key);
     for (int arm = 0; !status && arm < show->agenda->n_arms; arm++)
       status = print_arm(show, c, arm);
+    print_schedules(show, c);
     print_trouble(show, c);
   }
   return status;

@@ -230,8 +230,21 @@ static enum cct_status perform_job(struct block *block, int cell, int metric, co
     status = verify(block, executor, cell, c, &wrong);
   if (!status && step->repetitions)
     status = ask_choice(block, cell, executor);
-  const struct cct_block_serve serve = {block->meeting, block->ops,    executor, job,           step->serve,
-                                        cell_options,   block->agenda, options,  block->record, cell};
+  const struct cct_block_serve serve = {
+      .world = block->meeting,
+      .ops = block->ops,
+      .backend = block->backend,
+      .executor = executor,
+      .job = job,
+      .serve = step->serve,
+      .cell = cell_options,
+      .agenda = block->agenda,
+      .measure = options,
+      .record = block->record,
+      .index = cell,
+      .said = block->choice,
+      .said_size = sizeof block->choice,
+  };
   if (!status && step->serve)
     status = cct_block_perform_serve(&serve);
   else if (!status)

@@ -90,11 +90,12 @@ enum cct_status cct_block_append(const struct cct_world *world, struct cct_recor
 
 /* ---- block_serve.c ---- */
 
-#define CCT_MOST_METRICS 16 /* of a cell */
+#define CCT_MOST_METRICS 20 /* of a cell */
 struct cct_serve;
 struct cct_block_serve {         /* a serving cell, loaded */
   const struct cct_world *world; /* of the processes that have a rank, and that nothing else uses */
   const struct cct_backend_ops *ops;
+  struct cct_backend *backend;
   struct cct_executor *executor;
   const struct cct_job *job; /* as it is performed */
   const struct cct_serve *serve;
@@ -103,6 +104,8 @@ struct cct_block_serve {         /* a serving cell, loaded */
   struct cct_measure_options measure; /* repetitions do not count */
   struct cct_record *record;          /* process 0's */
   int index;                          /* of the cell */
+  char *said;                         /* out: the schedule in a word */
+  size_t said_size;
 };
 /* Performs and records its samples, each a run of all requests. Collective. */
 enum cct_status cct_block_perform_serve(const struct cct_block_serve *call) CCT_CHECKED;

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A serving cell in a block: a sample is one run of all requests. What is recorded is in docs/record.md. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/random.h"
 #include "base/text.h"
+#include "machine/nvml.h"
 #include "mpi_runner/block.h"
 #include "mpi_runner/serving_run.h"
 #include "workloads/shape/cell.h"
@@ -22,6 +26,8 @@
   X(FORM, "form", "", "neither")                                                                                       \
   X(TOKENS, "tokens", "tokens", "neither")                                                                             \
   X(CACHE, "kv", "blocks", "neither")                                                                                  \
+  X(POWER, "power", "W", "neither")                                                                                    \
+  X(UTILIZATION, "utilization", "%", "neither")                                                                        \
   X(BINDING, "binding", "us", "neither")                                                                               \
   X(GOODPUT, "goodput", "req/s", "higher") /* with --slo */
 enum metric {
@@ -166,6 +172,69 @@ static enum cct_status add_rates(struct recording *r, int64_t sample, const stru
   return CCT_OK;
 }
 
+/* ---- the GPU of this process, where it has one that NVML knows ---- */
+
+struct usage {
+  struct cct_nvml *nvml;
+  long long energy_mj;
+  int64_t since_ns;
+};
+
+static struct cct_nvml *open_nvml(const struct cct_block_serve *call) {
+  struct cct_fact facts[64];
+  int n = call->ops->facts ? call->ops->facts(call->backend, facts, 64) : 0;
+  for (int i = 0; i < n; i++)
+    if (!strcmp(facts[i].name, "gpu.uuid"))
+      return cct_nvml_open(facts[i].value);
+  return NULL;
+}
+
+static void begin_usage(struct usage *usage) {
+  int ignored;
+  cct_nvml_usage(usage->nvml, &usage->energy_mj, &ignored);
+  usage->since_ns = cct_clock_ns();
+}
+
+static void end_usage(struct recording *r, const struct usage *usage, int64_t sample, int64_t start_ns) {
+  long long energy_mj;
+  int utilization, rank, count;
+  double ms = (double)(cct_clock_ns() - usage->since_ns) / 1e6;
+  cct_nvml_usage(usage->nvml, &energy_mj, &utilization);
+  r->call->ops->owned(r->call->executor, &rank, &count);
+  if (energy_mj > usage->energy_mj && usage->energy_mj >= 0)
+    add(r, METRIC_POWER, rank, sample, 1, start_ns, (double)(energy_mj - usage->energy_mj) / ms);
+  if (utilization >= 0)
+    add(r, METRIC_UTILIZATION, rank, sample, 1, start_ns, utilization);
+}
+
+/* ---- the schedule in one word, to see at once whether two runs had the same ---- */
+
+static uint64_t digest_of(const struct cct_serving_engine *engine) {
+  uint64_t digest = (uint64_t)engine->number;
+  for (int64_t s = 0; s < engine->n; s++) {
+    const struct cct_serve_row *row = &engine->rows[s];
+    const int64_t parts[] = {row->form, row->tokens, row->padded, row->sequences, row->blocks, row->preempted};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+      digest = cct_random_fold(digest, (uint64_t)parts[k]);
+  }
+  return digest;
+}
+
+static enum cct_status tell_schedule(const struct recording *r, const struct cct_serving_result *result) {
+  uint64_t digest = 0;
+  int64_t sums[3] = {0}; /* upper and lower half, so that no sum overflows, and steps */
+  for (int i = 0; i < result->n_engines; i++) {
+    digest = digest_of(&result->engines[i]);
+    sums[0] += (int64_t)(digest >> 32);
+    sums[1] += (int64_t)(digest & 0xffffffff);
+    sums[2] += result->engines[i].n;
+  }
+  enum cct_status status = r->call->world->ops->allreduce_i64(r->call->world, sums, 3, CCT_REDUCE_SUM);
+  snprintf(r->call->said, r->call->said_size, "schedule %08llx%08llx of %lld steps",
+           (unsigned long long)sums[0] & 0xffffffff, (unsigned long long)sums[1] & 0xffffffff, (long long)sums[2]);
+  return status;
+}
+
 static enum cct_status record(struct recording *r) {
   const struct cct_block_serve *call = r->call;
   struct cct_metric metrics[CCT_MOST_METRICS];
@@ -180,21 +249,27 @@ static enum cct_status record(struct recording *r) {
 }
 
 static enum cct_status perform(struct recording *r, const struct cct_serving_run *run) {
+  struct usage usage = {.nvml = open_nvml(r->call)};
   enum cct_status status = CCT_OK;
   for (int64_t w = 0; !status && w < r->call->measure.warmup; w++)
     status = cct_serving_warm(run);
   for (int64_t sample = 0; !status && sample < r->call->measure.samples; sample++) {
     struct cct_serving_result result;
+    begin_usage(&usage);
     status = cct_serving_perform(run, &result);
     if (status)
       break;
+    end_usage(r, &usage, sample, result.start_ns);
     for (int i = 0; i < result.n_engines; i++) {
       add_requests(r, sample, result.start_ns, &result.engines[i]);
       add_steps(r, result.start_ns, &result.engines[i]);
     }
     status = add_rates(r, sample, &result);
+    if (!status && !sample)
+      status = tell_schedule(r, &result);
     cct_serving_result_free(&result);
   }
+  cct_nvml_close(usage.nvml);
   return status;
 }
 

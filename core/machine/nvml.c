@@ -21,6 +21,10 @@ struct memory { /* nvmlMemory_v2_t */
   unsigned long long total, reserved, free, used;
 };
 
+struct utilization { /* nvmlUtilization_t: per cent */
+  unsigned gpu, memory;
+};
+
 enum {
   NVML_OK = 0,
   NVML_INSUFFICIENT_SIZE = 7,
@@ -38,6 +42,8 @@ struct cct_nvml {
   int (*processes)(void *device, unsigned *count, struct process *processes);
   int (*reasons)(void *device, unsigned long long *mask);
   int (*memory)(void *device, struct memory *memory);
+  int (*energy)(void *device, unsigned long long *millijoules);
+  int (*utilization)(void *device, struct utilization *utilization);
   char driver[80];
 };
 
@@ -61,6 +67,8 @@ struct cct_nvml *cct_nvml_open(const char *uuid) {
   LOOK_UP(n->library, "nvmlDeviceGetComputeRunningProcesses_v3", n->processes);
   LOOK_UP(n->library, "nvmlDeviceGetCurrentClocksThrottleReasons", n->reasons);
   LOOK_UP(n->library, "nvmlDeviceGetMemoryInfo_v2", n->memory);
+  LOOK_UP(n->library, "nvmlDeviceGetTotalEnergyConsumption", n->energy);
+  LOOK_UP(n->library, "nvmlDeviceGetUtilizationRates", n->utilization);
   if (!init || !by_uuid || !n->shutdown || init() != NVML_OK) {
     dlclose(n->library);
     free(n);
@@ -104,6 +112,15 @@ void cct_nvml_read(const struct cct_nvml *nvml, struct cct_nvml_reading *reading
       r.slowed_by = (long long)mask;
   }
   *reading_out = r;
+}
+
+void cct_nvml_usage(const struct cct_nvml *nvml, long long *energy_mj_out, int *utilization_pct_out) {
+  unsigned long long energy = 0;
+  struct utilization utilization = {0, 0};
+  int has_energy = nvml && nvml->energy && nvml->energy(nvml->device, &energy) == NVML_OK;
+  int has_share = nvml && nvml->utilization && nvml->utilization(nvml->device, &utilization) == NVML_OK;
+  *energy_mj_out = has_energy ? (long long)energy : -1;
+  *utilization_pct_out = has_share ? (int)utilization.gpu : -1;
 }
 
 int cct_nvml_memory(const struct cct_nvml *nvml, long long *reserved_bytes_out) {

@@ -20,6 +20,9 @@ struct cct_nvml *cct_nvml_open(const char *uuid);
 void cct_nvml_close(struct cct_nvml *nvml); /* NULL-safe */
 /* NULL-safe: everything -1 then. Takes about a millisecond. */
 void cct_nvml_read(const struct cct_nvml *nvml, struct cct_nvml_reading *reading_out);
+/* Energy since the driver was loaded in mJ, and the share of the last second or so (NVML: 1/6 to 1 s) in which any
+ * kernel ran, in per cent; each -1 where it is not told. NULL-safe. */
+void cct_nvml_usage(const struct cct_nvml *nvml, long long *energy_mj_out, int *utilization_pct_out);
 /* What the driver keeps of the GPU's memory for itself; 0: it does not tell. */
 int cct_nvml_memory(const struct cct_nvml *nvml, long long *reserved_bytes_out);
 /* "580.159.04", or "" */

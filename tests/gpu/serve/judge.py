@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""judge.py CCTAX OUT WHAT: what run.sh's runs in OUT say. WHAT: layers (prints a number), readback, overlap, graph, schedule.
+A figure passes when the whole of its 95 % interval lies within what is expected."""
+import json
+import subprocess
+import sys
+
+CCTAX, OUT, WHAT = sys.argv[1:4]
+bad = 0
+
+
+def report(name):
+    done = subprocess.run([CCTAX, "report", f"{OUT}/{name}", "--json"], capture_output=True, text=True)
+    if not done.stdout:
+        print(f"FAIL {name}: report: {done.stderr.strip()[:300]}")
+        sys.exit(1)
+    return json.loads(done.stdout)["cells"]
+
+
+def shown(name):
+    return subprocess.run([CCTAX, "show", f"{OUT}/{name}"], capture_output=True, text=True, check=True).stdout
+
+
+def medians(name, metric):
+    """Of each cell in order: {arm: median}."""
+    cells = []
+    for line in shown(name).splitlines():
+        words = line.split()
+        if line.startswith("cell "):
+            cells.append({})
+        elif cells and len(words) > 2 and words[1] == metric:
+            cells[-1][words[0]] = float(words[2])
+    return cells
+
+
+def say(ok, text):
+    global bad
+    bad |= not ok
+    print(("PASS " if ok else "FAIL ") + text)
+
+
+def within(row, lo, hi, what):
+    interval = row["ci95_pct"]
+    if interval is None:  # sim: exact
+        interval = [row["time_overhead_pct"]] * 2
+    say(lo <= interval[0] and interval[1] <= hi,
+        f"{what}: {row['time_overhead_pct']:+.2f} % [{interval[0]:+.2f}, {interval[1]:+.2f}], expected {lo:g} to {hi:g} % "
+        f"({row['baseline_median']:.5g} -> {row['median']:.5g} {row['unit']})")
+
+
+def rows(name, metric, **parameters):
+    found = [r for r in report(name) if r["metric"] == metric and all(r["parameters"].get(k) == v for k, v in parameters.items())]
+    if len(found) != 1 or found[0]["verdict"] == "refused":
+        print(f"FAIL {name}: {len(found)} rows of {metric} {parameters}: {[r.get('reason') for r in found]}")
+        sys.exit(1)
+    return found[0]
+
+
+def layers():
+    step_us = medians("calibrate", "step")[0]["off"]
+    print(36 if 4700 <= step_us <= 5800 else max(4, min(36, round(36 * 5250 / step_us))))
+
+
+def readback():
+    for how, lo, hi in (("sync", 40, 60), ("worker", -1, 3)):
+        row = rows("readback", "step", readback=how)
+        clear = row["baseline_median"]
+        say(4500 <= clear <= 6000, f"clear step, read-back {how}: {clear / 1000:.3f} ms, expected 4.5 to 6")
+        within(row, lo, hi, f"read-back {how}, 2.5 ms of scheduler, emulated b200x8-tdx, adds to a step")
+
+
+def overlap():
+    row = rows("overlap", "step")
+    interval = row["ci95_pct"] or [row["time_overhead_pct"]] * 2
+    say(interval[1] < 0, f"overlap on against off, 1 ms of scheduler, in the clear: step {row['time_overhead_pct']:+.2f} % "
+                         f"[{interval[0]:+.2f}, {interval[1]:+.2f}], expected below 0 "
+                         f"({row['baseline_median']:.5g} -> {row['median']:.5g} {row['unit']})")
+
+
+def graph():
+    added, counted = {}, {}
+    for kind in ("none", "full"):
+        row = rows("graph", "step", graph=kind)
+        interval = row["ci95_pct"] or [row["time_overhead_pct"]] * 2
+        added[kind] = [row["baseline_median"] * x / 100 for x in (row["time_overhead_pct"], *interval)]
+        counted[kind] = {"none": 4 + 9 * 12 + 2, "full": 3}[kind]
+    share = counted["full"] / counted["none"]
+    most = 1 - (added["full"][2] / added["none"][1])
+    least = 1 - share
+    text = ", ".join(f"{k} {v[0]:.0f} us [{v[1]:.0f}, {v[2]:.0f}] of {counted[k]} submissions" for k, v in added.items())
+    # of what submissions cost, 1 - outside / all goes; beside them two copies pay their own fixed surcharge in either form
+    say(most >= least - 0.05, f"a whole-step graph removes {100 * most:.1f} % of what CC adds to an eager step, expected "
+                              f"{100 * least:.1f} % less 5 points ({text})")
+
+
+def schedule():
+    def told(name):
+        lines, key = {}, None
+        for line in shown(name).splitlines():
+            if line.startswith("cell "):
+                key = line
+            elif line.strip().startswith("schedule "):
+                lines.setdefault(key, []).append(line.split("(")[0].strip())
+        return lines
+    real, sim = told("schedule"), told("schedule-sim")
+    say(bool(real) and list(real) == list(sim), f"{len(real)} cells say their schedule here, {len(sim)} in sim")
+    for key in real:
+        parameters = json.loads(key.split(": ", 1)[1])
+        name = " ".join(f"{k}={parameters[k]}" for k in ("layout", "arrivals", "overlap", "preempt", "graph"))
+        say(real[key] == sim.get(key), f"batch by batch as in sim: {name}: {real[key]}" +
+            ("" if real[key] == sim.get(key) else f", sim {sim.get(key)}"))
+
+
+{"layers": layers, "readback": readback, "overlap": overlap, "graph": graph, "schedule": schedule}[WHAT]()
+sys.exit(bad)
