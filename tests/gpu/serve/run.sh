@@ -34,7 +34,9 @@ cctax() { # NAME, suite's text or flags...
   local name=$1 start=$SECONDS
   shift
   rm -rf "${out:?}/$name"
-  timeout 150 "$build/bin/cctax" run "$@" --backend "$backend" $([ "$backend" = sim ] && echo --profile h200) -o "$out/$name" -q \
+  local machine=()
+  [ "$backend" = sim ] && machine=(--profile h200)
+  timeout 150 "$build/bin/cctax" run "$@" --backend "$backend" "${machine[@]}" -o "$out/$name" -q \
     >"$out/$name.log" 2>&1 || { echo "FAIL $name: cctax run: exit $?"; tail -n 3 "$out/$name.log"; bad=1; return 1; }
   echo "     $name: $((SECONDS - start)) s"
 }
