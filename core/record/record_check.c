@@ -18,6 +18,7 @@ herr_t cct_h5_read_state(hid_t file, int cell, struct cct_state_row *row_out) {
   char path[64];
   hid_t type = cct_h5_state_type(), dataset = H5Dopen2(file, cct_h5_cell_path(cell, "state", path), H5P_DEFAULT);
   hid_t space = H5Dget_space(dataset);
+  memset(row_out, 0, sizeof *row_out); /* what the file's rows lack */
   herr_t result = dataset >= 0 && H5Sget_simple_extent_npoints(space) == 1
                       ? H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, row_out)
                       : -1;
@@ -54,14 +55,33 @@ static void tell(int fd, const void *bytes, size_t n) {
     _exit(1);
 }
 
+#define LEAST_CELL_BYTES 512 /* that a cell takes in a file, its group and datasets alone */
+
+/* As the head says; where the file has no room for so many, the number is what is damaged, and the folder has those
+ * that are left. */
+static int count_cells(hid_t file, hid_t root) {
+  H5G_info_t info;
+  hsize_t bytes = 0;
+  int n_cells = -1;
+  if (cct_h5_read_int(root, "cells", &n_cells) < 0 || H5Fget_filesize(file, &bytes) < 0)
+    return -1;
+  if (n_cells < 0 || (hsize_t)n_cells > bytes / LEAST_CELL_BYTES)
+    return H5Gget_info_by_name(file, "/cells", &info, H5P_DEFAULT) < 0 ? -1 : (int)info.nlinks;
+  return n_cells;
+}
+
 /* The child: the number of cells, whether the head holds, then a byte a cell from `first` on. */
 static void survey_child(const char *path, int first, int fd) {
-  int n_cells = -1, null = open("/dev/null", O_WRONLY);
+  int null = open("/dev/null", O_WRONLY);
   dup2(null, STDERR_FILENO); /* should the library end badly, that is a finding, not a message */
+  static const int ends[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    signal(ends[i], SIG_DFL); /* whatever the program does about them, it is not the child's to do */
   alarm(SURVEY_SECONDS);
   hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   hid_t root = file >= 0 ? H5Gopen2(file, "/", H5P_DEFAULT) : -1;
-  if (root < 0 || cct_h5_read_int(root, "cells", &n_cells) < 0 || n_cells < 0)
+  int n_cells = root < 0 ? -1 : count_cells(file, root);
+  if (n_cells < 0)
     _exit(1);
   tell(fd, &n_cells, sizeof n_cells);
   for (int i = first; i < n_cells; i++) {
