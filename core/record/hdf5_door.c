@@ -78,27 +78,30 @@ hid_t cct_h5_sample_type(int is_memory) {
   return is_memory ? compound(sizeof(struct cct_sample), native, 5) : compound(CCT_SAMPLE_BYTES, packed, 5);
 }
 
-static hid_t text_compound(size_t size, struct field *fields, const size_t *lengths, int n, int first) {
-  for (int i = first; i < n; i++)
-    fields[i].type = cct_h5_text_type(lengths[i]);
-  hid_t type = compound(size, fields, n);
-  for (int i = first; i < n; i++)
-    H5Tclose(fields[i].type);
+#define COUNT(kind, name)                                                                                              \
+  { #kind "_" #name, offsetof(struct cct_state_row, kind.name), H5T_STD_I64LE }
+#define COUNTS(kind) COUNT(kind, submissions), COUNT(kind, graphs), COUNT(kind, nodes), COUNT(kind, kernels)
+
+hid_t cct_h5_state_type(void) {
+  struct field fields[] = {{"reason", offsetof(struct cct_state_row, reason), cct_h5_text_type(120)},
+                           {"digest", offsetof(struct cct_state_row, digest), cct_h5_text_type(64)},
+                           {"state", offsetof(struct cct_state_row, state), H5T_STD_I8LE},
+                           COUNTS(program),
+                           COUNTS(performed)};
+  hid_t type = compound(sizeof(struct cct_state_row), fields, sizeof fields / sizeof *fields);
+  H5Tclose(fields[0].type);
+  H5Tclose(fields[1].type);
   return type;
 }
 
-hid_t cct_h5_state_type(void) {
-  struct field fields[] = {{"state", offsetof(struct cct_state_row, state), H5T_STD_I8LE},
-                           {"reason", offsetof(struct cct_state_row, reason), 0},
-                           {"digest", offsetof(struct cct_state_row, digest), 0}};
-  return text_compound(sizeof(struct cct_state_row), fields, (const size_t[]){0, 120, 64}, 3, 1);
-}
-
 hid_t cct_h5_fact_type(void) {
-  struct field fields[] = {{"name", offsetof(struct cct_fact_row, name), 0},
-                           {"class", offsetof(struct cct_fact_row, fact_class), 0},
-                           {"value", offsetof(struct cct_fact_row, value), 0}};
-  return text_compound(sizeof(struct cct_fact_row), fields, (const size_t[]){48, 12, 128}, 3, 0);
+  struct field fields[] = {{"name", offsetof(struct cct_fact_row, name), cct_h5_text_type(48)},
+                           {"class", offsetof(struct cct_fact_row, fact_class), cct_h5_text_type(12)},
+                           {"value", offsetof(struct cct_fact_row, value), cct_h5_text_type(128)}};
+  hid_t type = compound(sizeof(struct cct_fact_row), fields, 3);
+  for (int i = 0; i < 3; i++)
+    H5Tclose(fields[i].type);
+  return type;
 }
 
 char *cct_h5_cell_path(int cell, const char *name, char out[64]) {
@@ -211,6 +214,14 @@ static herr_t end_digest(struct cct_digest *digest, int ok, char hex_out[65]) {
   return 0;
 }
 
+static int digest_counts(struct cct_digest *digest, const struct cct_state_row *row) {
+  static const struct cct_cell_counts unknown;
+  return !memcmp(&row->program, &unknown, sizeof unknown) && !memcmp(&row->performed, &unknown, sizeof unknown)
+             ? 1
+             : !cct_digest_add(digest, &row->program, sizeof row->program) &&
+                   !cct_digest_add(digest, &row->performed, sizeof row->performed);
+}
+
 herr_t cct_h5_cell_digest(hid_t file, int cell, const struct cct_state_row *row, char hex_out[65]) {
   struct cct_digest *digest;
   char path[64];
@@ -220,7 +231,7 @@ herr_t cct_h5_cell_digest(hid_t file, int cell, const struct cct_state_row *row,
   char *list = group >= 0 ? cct_h5_read_text(group, "metrics") : NULL;
   int ok = list && digest_attribute(digest, group, "key") && digest_attribute(digest, group, "label") &&
            !cct_digest_add(digest, &row->state, 1) && !cct_digest_add(digest, row->reason, sizeof row->reason) &&
-           digest_metrics(digest, group, list);
+           digest_counts(digest, row) && digest_metrics(digest, group, list);
   free(list);
   H5Gclose(group);
   return end_digest(digest, ok, hex_out);

@@ -16,6 +16,7 @@
 struct cct_state_row { /* as in the file; texts are padded with NUL */
   int8_t state;
   char reason[120], digest[64];
+  struct cct_cell_counts program, performed; /* files of before they were kept lack them */
 };
 
 struct cct_fact_row {
@@ -41,8 +42,9 @@ herr_t cct_h5_write_int(hid_t object, const char *name, int value);
 char *cct_h5_read_text(hid_t object, const char *name);
 herr_t cct_h5_read_int(hid_t object, const char *name, int *value_out);
 
-/* The digest that a cell's state row carries: over its key, label, state, reason, and for each metric, in the order of
- * creation, its name, unit, better and rows as the file holds them. Negative when the cell cannot be read. */
+/* The digest that a cell's state row carries: over its key, label, state, reason, counts where any is known, and for
+ * each metric, in the order of creation, its name, unit, better and rows as the file holds them. Negative when the cell
+ * cannot be read. */
 herr_t cct_h5_cell_digest(hid_t file, int cell, const struct cct_state_row *row, char hex_out[65]);
 /* The digest of what belongs to no cell, kept in the root attribute "digest": head, program, and the facts written at
  * creation (the attribute "facts" counts them). It is never rewritten, so that no instant exists at which it does not

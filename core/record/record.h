@@ -4,8 +4,8 @@
  * Layout (docs/record.md): a 512-byte user block "cctax1" + SHA-256 of the rest; `/` attributes schema, tool, run,
  * block, round, factor, arm, boot; /facts rows {name, class, value}; /program text; /cells/NNNN attributes key (the
  * CELL as canonical JSON), label; /cells/NNNN/METRIC rows {rank i32, index i32, n i32, start_ns i64, value f64},
- * attributes unit, better; /cells/NNNN/state one row {state i8, reason char[120], digest char[64]}, created first,
- * overwritten last.
+ * attributes unit, better; /cells/NNNN/state one row {state i8, reason char[120], digest char[64], counts i64}, created
+ * first, overwritten last.
  *
  * A writer creates the whole structure, then appends rows and flushes; `finish` closes, writes the user block, fsyncs
  * and renames PATH.partial to PATH. One process writes; HDF5 is used from one thread. */
@@ -52,6 +52,11 @@ struct cct_metric {
   char better[8]; /* "lower" or "higher" */
 };
 
+/* A step of rank 0 by count. All 0: not known. */
+struct cct_cell_counts {
+  int64_t submissions, graphs, nodes, kernels;
+};
+
 struct cct_record_head {
   char tool[32], run[65]; /* version; agenda digest */
   int block, round, boot;
@@ -78,6 +83,9 @@ enum cct_status cct_record_reopen(const char *path, struct cct_record **record_o
 enum cct_cell_state cct_record_state(const struct cct_record *record, int cell);
 enum cct_status cct_record_append(struct cct_record *record, int cell, int metric, const struct cct_sample *samples,
                                   int n) CCT_CHECKED; /* flushed before it returns */
+/* What the cell's program says, and what the backend performed; on disk together with the state that is set next. */
+void cct_record_set_counts(struct cct_record *record, int cell, const struct cct_cell_counts *program,
+                           const struct cct_cell_counts *performed);
 enum cct_status cct_record_set_state(struct cct_record *record, int cell, enum cct_cell_state state,
                                      const char *reason) CCT_CHECKED;
 enum cct_status cct_record_add_facts(struct cct_record *record, const struct cct_record_fact *facts, int n) CCT_CHECKED;
@@ -94,6 +102,7 @@ struct cct_block_cell {
   char *key, *label;
   enum cct_cell_state state;
   char reason[121];
+  struct cct_cell_counts program, performed;
   struct cct_block_metric *metrics;
   int n_metrics;
 };

@@ -93,20 +93,19 @@ static void reader_close(struct reader *reader) {
   H5Fclose(reader->file);
 }
 
-/* All rows of a dataset as `type` has them; NULL on failure. One row more is allocated, zeroed. */
+/* All rows of a dataset as `type` has them, what the file's rows lack as 0; NULL on failure. One row more is allocated,
+ * zeroed. */
 static void *read_dataset(const struct reader *reader, hid_t dataset, hid_t type, int *n_out) {
   hid_t space = H5Dget_space(dataset);
   hssize_t n = H5Sget_simple_extent_npoints(space);
   size_t size = H5Tget_size(type);
-  char *rows = dataset >= 0 && n >= 0 && n < INT32_MAX ? malloc(((size_t)n + 1) * size) : NULL;
+  char *rows = dataset >= 0 && n >= 0 && n < INT32_MAX ? calloc((size_t)n + 1, size) : NULL;
   if (rows && n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, reader->transfer, rows) < 0) {
     free(rows);
     rows = NULL;
   }
-  if (rows) {
-    memset(rows + (size_t)n * size, 0, size);
+  if (rows)
     *n_out = (int)n;
-  }
   H5Sclose(space);
   return rows;
 }
@@ -208,6 +207,8 @@ static int read_cell(const struct reader *reader, int index, int is_trusted, str
   if (ok) {
     cell->state = (enum cct_cell_state)row.state;
     memcpy(cell->reason, row.reason, sizeof row.reason);
+    cell->program = row.program;
+    cell->performed = row.performed;
     cell->key = cct_h5_read_text(group, "key");
     cell->label = cct_h5_read_text(group, "label");
     list = cct_h5_read_text(group, "metrics");

@@ -58,10 +58,17 @@ static void append(struct cct_record *record, int cell, int metric, int first, i
   assert_int_equal(cct_record_append(record, cell, metric, rows, n), CCT_OK);
 }
 
+static void set_counts(struct cct_record *record, int cell) {
+  const struct cct_cell_counts program = {20, 1, 16 + cell, 13}, performed = {21, 1, 17 + cell, 15};
+  cct_record_set_counts(record, cell, &program, &performed);
+}
+
 static void fill_cell(struct cct_record *record, int cell) {
   append(record, cell, 0, 0, 300);
   append(record, cell, 0, 300, N_ROWS - 300);
   append(record, cell, 1, 0, 1);
+  if (cell % 2 == 0) /* others have none, as in files of before they were kept */
+    set_counts(record, cell);
   assert_int_equal(cct_record_set_state(record, cell, CCT_CELL_DONE, NULL), CCT_OK);
 }
 
@@ -71,6 +78,9 @@ static void expect_cell(const struct cct_block_cell *cell, int index) {
   assert_int_equal(cell->metrics[0].n_samples, N_ROWS);
   assert_int_equal(cell->metrics[1].n_samples, 1);
   assert_string_equal(cell->metrics[0].metric.unit, "ns");
+  assert_int_equal(cell->program.nodes, index % 2 ? 0 : 16 + index);
+  assert_int_equal(cell->performed.submissions, index % 2 ? 0 : 21);
+  assert_int_equal(cell->performed.kernels, index % 2 ? 0 : 15);
   for (int i = 0; i < N_ROWS; i++) {
     struct cct_sample is = cell->metrics[0].samples[i], must = sample(index, 0, i);
     assert_true(is.rank == must.rank && is.index == must.index && is.n == must.n && is.start_ns == must.start_ns &&

@@ -16,6 +16,7 @@
 
 struct writer_cell {
   enum cct_cell_state state;
+  struct cct_cell_counts program, performed;
   char (*metrics)[sizeof((struct cct_metric *)0)->name];
   int n_metrics;
 };
@@ -117,12 +118,8 @@ static herr_t write_program(hid_t root, const char *program) {
   return result;
 }
 
-static herr_t write_state(struct cct_record *record, hid_t dataset, enum cct_cell_state state, const char *reason,
-                          const char *digest) {
-  struct cct_state_row row = {.state = (int8_t)state};
-  memcpy(row.reason, reason, strnlen(reason, sizeof row.reason));
-  memcpy(row.digest, digest, strnlen(digest, sizeof row.digest));
-  return H5Dwrite(dataset, record->state_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &row);
+static herr_t write_state(struct cct_record *record, hid_t dataset, const struct cct_state_row *row) {
+  return H5Dwrite(dataset, record->state_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, row);
 }
 
 static herr_t make_metric(struct cct_record *record, hid_t group, const struct cct_metric *metric) {
@@ -154,7 +151,8 @@ static enum cct_status make_cell(struct cct_record *record, int index, const str
   ok = ok && cct_h5_write_text(group, "key", cell->key) >= 0 && cct_h5_write_text(group, "label", cell->label) >= 0 &&
        cct_h5_write_text(group, "metrics", list.s ? list.s : "") >= 0;
   hid_t state = ok ? make_rows(group, "state", record->state_type, 1, 0) : -1;
-  ok = ok && write_state(record, state, CCT_CELL_OPEN, "", "") >= 0;
+  const struct cct_state_row open_row = {.state = CCT_CELL_OPEN};
+  ok = ok && write_state(record, state, &open_row) >= 0;
   H5Dclose(state);
   H5Gclose(group);
   int is_failed = list.is_failed;
@@ -293,16 +291,24 @@ static enum cct_status sync_file(struct cct_record *record) {
                   record->partial, strerror(errno));
 }
 
+void cct_record_set_counts(struct cct_record *record, int cell, const struct cct_cell_counts *program,
+                           const struct cct_cell_counts *performed) {
+  record->cells[cell].program = *program;
+  record->cells[cell].performed = *performed;
+}
+
 enum cct_status cct_record_set_state(struct cct_record *record, int cell, enum cct_cell_state state,
                                      const char *reason) {
-  struct cct_state_row row = {.state = (int8_t)state};
+  struct cct_state_row row = {
+      .state = (int8_t)state, .program = record->cells[cell].program, .performed = record->cells[cell].performed};
   char hex[65], path[64];
   const char *text = reason ? reason : "";
   memcpy(row.reason, text, strnlen(text, sizeof row.reason));
   if (cct_h5_cell_digest(record->file, cell, &row, hex) < 0)
     return fail(record, "cannot be read back");
+  memcpy(row.digest, hex, sizeof row.digest);
   hid_t dataset = H5Dopen2(record->file, cct_h5_cell_path(cell, "state", path), H5P_DEFAULT);
-  herr_t result = dataset < 0 ? -1 : write_state(record, dataset, state, text, hex);
+  herr_t result = dataset < 0 ? -1 : write_state(record, dataset, &row);
   if (H5Dclose(dataset) < 0)
     result = -1;
   enum cct_status status = result < 0 ? fail(record, "cannot be written") : flush(record);
@@ -368,6 +374,7 @@ static enum cct_status copy_finished(struct cct_record *record, const struct cct
       continue;
     for (int m = 0; !status && m < cell->n_metrics; m++)
       status = cct_record_append(record, i, m, cell->metrics[m].samples, cell->metrics[m].n_samples);
+    cct_record_set_counts(record, i, &cell->program, &cell->performed);
     if (!status)
       status = cct_record_set_state(record, i, cell->state, cell->reason);
   }
