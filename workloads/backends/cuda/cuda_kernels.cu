@@ -332,10 +332,10 @@ __global__ void __launch_bounds__(512)
   }
 }
 
-// A warp a row. Places are spread by a prime, as rows of a batch go to experts; the block that is through last tells the
-// peer, and waits for the peer's.
-__global__ void __launch_bounds__(512) dispatch(const __grid_constant__ cct_p2p_peers p, const uint4 *in, int64_t in_rows,
-                                                int64_t tokens, int64_t row) {
+// A warp a row. Places are spread by a prime, as rows of a batch go to experts; the block that is through last tells
+// the peer, and waits for the peer's.
+__global__ void __launch_bounds__(512)
+    dispatch(const __grid_constant__ cct_p2p_peers p, const uint4 *in, int64_t in_rows, int64_t tokens, int64_t row) {
   constexpr int64_t prime = 1000003;
   cct_p2p_area *own = p.area[p.rank], *peer = p.area[1 - p.rank];
   uint4 *out = (uint4 *)peer->data;
