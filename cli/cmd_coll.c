@@ -58,7 +58,7 @@ enum cct_status cct_cmd_coll(const struct cct_options *options, const char *cons
   enum cct_status status = check_output(options);
   if (status)
     return status;
-  if (options->v[CCT_OPT_RESUME].is_set || options->v[CCT_OPT_APPEND].is_set)
+  if (cct_own_goes_on(options))
     return cct_run_perform(options, NULL, print, NULL);
   status = cct_options_copy(options, &own);
   if (!status)

@@ -12,7 +12,7 @@ enum cct_status cct_cmd_probe(const struct cct_options *options, const char *con
   if (n_args)
     return cct_fail(CCT_USAGE, "'%s': probe has a suite of its own; cctax run %s -o RUN performs another", args[0],
                     args[0]);
-  if (options->v[CCT_OPT_RESUME].is_set || options->v[CCT_OPT_APPEND].is_set)
+  if (cct_own_goes_on(options))
     return cct_run_perform(options, NULL, NULL, NULL);
   enum cct_status status = cct_options_copy(options, &own);
   if (!status)

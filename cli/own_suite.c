@@ -45,6 +45,19 @@ enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) {
   return CCT_OK;
 }
 
+int cct_own_goes_on(const struct cct_options *options) {
+  static const enum cct_option_id also[] = {CCT_OPT_OUTPUT, CCT_OPT_RESUME,   CCT_OPT_APPEND, CCT_OPT_JSON,
+                                            CCT_OPT_QUIET,  CCT_OPT_DEADLINE, CCT_OPT_PROCS,  CCT_OPT_LAUNCHER};
+  int goes_on = options->v[CCT_OPT_RESUME].is_set || options->v[CCT_OPT_APPEND].is_set;
+  for (int id = 0; goes_on && id < CCT_OPTION_COUNT; id++) {
+    int is_one = !options->v[id].is_set;
+    for (size_t i = 0; i < sizeof also / sizeof *also; i++)
+      is_one |= also[i] == (enum cct_option_id)id;
+    goes_on = is_one;
+  }
+  return goes_on;
+}
+
 /* The run keeps the cells in its agenda; the file lives only until that is made. */
 enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite, cct_run_print *print,
                                 const char *again) {

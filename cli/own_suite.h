@@ -13,6 +13,9 @@ enum cct_status cct_own_backend(struct cct_options *options) CCT_CHECKED;
 /* --np, or as many as there are GPUs, at most 8: of this machine, or of the one that sim plays; 2 on the host backend.
  */
 enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) CCT_CHECKED;
+/* --resume or --append alone, or beside flags that change no cell: the run goes on as it was begun. Where there are
+ * others, the suite that they make is held against the run's. */
+int cct_own_goes_on(const struct cct_options *options);
 /* Performs `suite` (NULL: out of memory; freed) under flags that change none of its cells; `again` as of
  * cct_run_perform. */
 enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite, cct_run_print *print,
