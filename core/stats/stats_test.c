@@ -89,6 +89,22 @@ static void outliers_and_drift(void **state) {
 }
 
 /* Against the closed forms of Draper and Smith (1998), chapter 1, for equal weights; and exact on an exact line. */
+/* The binomial sums by hand: 9 values, ranks 2 and 8: 1 - 2 (1 + 9) / 512. */
+static void ordered_interval(void **state) {
+  (void)state;
+  double nine[] = {9, 1, 8, 2, 7, 3, 6, 4, 5}, four[] = {4, 3, 2, 1}, one[] = {7};
+  struct cct_ordered o = cct_interval_ordered(nine, 9);
+  assert_true(o.rank == 2 && o.lo == 2 && o.hi == 8 && o.median == 5);
+  assert_float_equal(o.coverage, 1 - 20.0 / 512, 1e-12);
+  o = cct_interval_ordered(four, 4); /* none covers enough: the outermost */
+  assert_true(o.rank == 1 && o.lo == 1 && o.hi == 4 && o.median == 2.5);
+  assert_float_equal(o.coverage, 1 - 2.0 / 16, 1e-12);
+  o = cct_interval_ordered(one, 1);
+  assert_true(o.rank == 1 && o.lo == 7 && o.hi == 7 && o.n == 1);
+  o = cct_interval_ordered(NULL, 0);
+  assert_true(o.n == 0 && isnan(o.median) && isnan(o.lo));
+}
+
 static void lines(void **state) {
   (void)state;
   const double x[] = {1, 2, 3, 4, 5}, y[] = {2, 4, 5, 4, 5}, same[] = {1, 1, 1, 1, 1};
@@ -108,8 +124,13 @@ static void lines(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(medians), cmocka_unit_test(mean_interval),    cmocka_unit_test(difference_interval),
-      cmocka_unit_test(lines),   cmocka_unit_test(smallest_visible), cmocka_unit_test(outliers_and_drift),
+      cmocka_unit_test(medians),
+      cmocka_unit_test(ordered_interval),
+      cmocka_unit_test(mean_interval),
+      cmocka_unit_test(difference_interval),
+      cmocka_unit_test(lines),
+      cmocka_unit_test(smallest_visible),
+      cmocka_unit_test(outliers_and_drift),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
