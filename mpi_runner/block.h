@@ -69,7 +69,7 @@ enum cct_status cct_block_metrics(const struct cct_options *cell, struct cct_met
                                   int *n_out) CCT_CHECKED;
 
 struct cct_tracing {                         /* of one cell */
-  const struct cct_world *members, *meeting; /* as in block.c */
+  const struct cct_world *members, *meeting; /* as in block_room.h */
   const struct cct_backend_ops *ops;
   struct cct_backend *backend;
   const struct cct_job *job;
