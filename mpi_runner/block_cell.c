@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "mpi_runner/block_room.h"
+#include "mpi_runner/totals.h"
 #include "mpi_runner/watchdog.h"
 #include "workloads/program/emulate.h"
 #include "workloads/shape/cell.h"
@@ -85,6 +86,23 @@ static enum cct_status verify(struct block *block, struct cct_executor *executor
   return status;
 }
 
+/* A step of rank 0 by count: as its program, which an emulated arm changed, has it; and as the backend performs it. */
+static enum cct_status note_counts(struct block *block, int cell, struct cct_executor *executor,
+                                   const struct cct_job *job, const struct cct_binding *bindings) {
+  struct cct_counts of[2];
+  struct cct_cell_counts kept[2];
+  enum cct_status status = CCT_OK;
+  if (block->record)
+    status = cct_job_totals(job, bindings, 0, &of[0]);
+  if (!status && block->record)
+    status = block->ops->counts(executor, &of[1]);
+  for (int i = 0; !status && block->record && i < 2; i++)
+    kept[i] = (struct cct_cell_counts){of[i].submissions, of[i].graphs, of[i].nodes, of[i].kernels};
+  if (!status && block->record)
+    cct_record_set_counts(block->record, cell, &kept[0], &kept[1]);
+  return agree_on_cell(block, cell, status, CCT_STEP_PATIENCE_S);
+}
+
 /* What the library chose, as process 0 heard it, for the cell's state. */
 static enum cct_status ask_choice(struct block *block, int cell, struct cct_executor *executor) {
   block->choice[0] = '\0';
@@ -125,6 +143,8 @@ static enum cct_status perform_job(struct block *block, int cell, int metric, co
   cct_watchdog_feed("cell %d, load", cell);
   enum cct_status status =
       agree_on_cell(block, cell, block->ops->load(block->backend, job, &executor), CCT_LOAD_PATIENCE_S);
+  if (!status && metric == 0)
+    status = note_counts(block, cell, executor, job, step->bindings);
   for (int64_t c = 0; !status && c < step->checks && !wrong.wrong; c++)
     status = verify(block, executor, cell, c, &wrong);
   if (!status && step->repetitions)
