@@ -8,9 +8,9 @@ mkdir -p "$folder"/{lib,bin,tests,data}
 cp "$build"/lib/libcctax-cuda.so "$build"/lib/libnccl-{tuner,net,profiler}-cctax.so "$folder/lib/"
 cp "$build"/bin/cctax "$build"/bin/cctax-rank "$folder/bin/"
 cp "$build"/tests/gpu_check "$build"/tests/conformance_mpi "$folder/tests/"
+strip "$folder"/lib/* "$folder"/bin/* "$folder"/tests/*
 cp -r "$source"/data/models "$source"/data/profiles "$folder/data/"
 cp -r "$source/examples" "$folder/"
 cp -r "$source/tests/gpu/cuda/suites" "$source/tests/gpu/cuda/run.sh" "$folder/"
-strip "$folder"/lib/* "$folder"/bin/* "$folder"/tests/*
 cp "$source/tests/gpu/cuda/lost_ranks.py" "$folder/tests/"
 du -sh "$folder"
