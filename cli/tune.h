@@ -99,14 +99,19 @@ struct cct_tune_plan {
   char is_usable[CCT_TUNE_MOST_KINDS][CCT_TUNE_MOST_CHOICES]; /* there is such a communicator for this collective */
 };
 enum cct_status cct_tune_plan_make(const struct cct_options *flags, struct cct_tune_plan *plan_out) CCT_CHECKED;
-struct cct_json *cct_tune_plan_json(const struct cct_tune_plan *plan);
-enum cct_status cct_tune_plan_read(const struct cct_json_at *at, struct cct_tune_plan *plan_out) CCT_CHECKED;
+enum cct_status cct_tune_add_kind(void *plan_context, const char *part) CCT_CHECKED; /* a collective, for cct_split */
+/* Which choices there are: what NCCL has for a collective; on sim what the profile has a row of; on host one. */
+enum cct_status cct_tune_find_usable(struct cct_tune_plan *plan) CCT_CHECKED;
 const char *cct_tune_kind_name(int kind);
 /* Which of enum cct_tuner_collective; -1: NCCL asks no tuner. */
 int cct_tune_tuned(int kind);
 int64_t cct_tune_bytes(const struct cct_tune_plan *plan, int kind, int64_t size); /* as NCCL moves them */
 /* "ring/ll128/32"; `out` has 48 bytes. */
 char *cct_tune_choice_text(const struct cct_tune_plan *plan, int choice, char *out);
+/* ---- tune_plan_json.c ---- */
+struct cct_json *cct_tune_plan_json(const struct cct_tune_plan *plan);
+enum cct_status cct_tune_plan_read(const struct cct_json_at *at, struct cct_tune_plan *plan_out) CCT_CHECKED;
+
 /* ---- tune_read.c ---- */
 
 struct cct_block;
@@ -213,6 +218,12 @@ struct cct_tune {
 /* The rules of the chosen setting, in order; `rules_out` has room for n_kinds * n_bytes. Returns how many. */
 int cct_tune_rules(const struct cct_tune *tune, struct cct_rule *rules_out);
 enum cct_status cct_tune_write(const struct cct_tune *tune) CCT_CHECKED; /* rules.csv, nccl.conf, environment.sh */
+
+/* ---- tune_result.c ---- */
+static inline int cct_tune_channels(const struct cct_tune *tune) { /* that were chosen; 0: NCCL's own number */
+  return tune->plan.channels[tune->decision.channels];
+}
+void cct_tune_percent(struct cct_text *text, const struct cct_ordered *ratio); /* "-3.4 % [-3.5, -3.4]" */
 struct cct_json *cct_tune_json(const struct cct_tune *tune, enum cct_status ended);
 enum cct_status cct_tune_save(const struct cct_tune *tune, enum cct_status ended) CCT_CHECKED; /* tune.json */
 void cct_tune_print(const struct cct_tune *tune, struct cct_text *text);
