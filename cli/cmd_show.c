@@ -14,6 +14,7 @@
 #include "cli/show_steps.h"
 #include "mpi_runner/agenda.h"
 #include "record/record.h"
+#include "report/remarks.h"
 #include "report/series.h"
 #include "stats/stats.h"
 #include "workloads/backends/exposure.h"
@@ -234,6 +235,33 @@ static void print_schedules(const struct show *show, int cell) {
   }
 }
 
+/* What an arm's backend performed otherwise than the program says, as its first finished block has it. */
+static void print_counts(const struct show *show, int cell, int arm) {
+  char text[200] = "";
+  for (int b = 0; b < show->n_blocks && !*text; b++) {
+    const struct cct_block_cell *at = show->blocks[b] ? &show->blocks[b]->cells[cell] : NULL;
+    if (at && at->state == CCT_CELL_DONE && cct_agenda_block(show->agenda, b).arm == arm)
+      cct_counts_remark(&at->program, &at->performed, text, sizeof text);
+  }
+  if (*text)
+    printf("  %-28s %s\n", show->agenda->arms[arm], text);
+}
+
+static void print_marks(const struct show *show) {
+  char text[200];
+  int n = 0;
+  for (int b = 0; b < show->n_blocks; b++) {
+    if (!show->blocks[b])
+      continue;
+    cct_block_mark(show->blocks[b], text, sizeof text);
+    if (*text)
+      printf("block %d (%s) is marked: %s\n", b, show->blocks[b]->head.arm, text);
+    n += *text != '\0';
+  }
+  if (n)
+    printf("\n");
+}
+
 static void print_trouble(const struct show *show, int cell) {
   for (int b = 0; b < show->n_blocks; b++) {
     if (!show->blocks[b])
@@ -253,6 +281,8 @@ static enum cct_status print_cells(const struct show *show) {
     printf("cell %d: %s\n", c, first->cells[c].key);
     for (int arm = 0; !status && arm < show->agenda->n_arms; arm++)
       status = print_arm(show, c, arm);
+    for (int arm = 0; !status && arm < show->agenda->n_arms; arm++)
+      print_counts(show, c, arm);
     print_schedules(show, c);
     print_trouble(show, c);
   }
@@ -267,6 +297,7 @@ static enum cct_status show_run(const char *run) {
   if (!status) {
     print_head(&show);
     print_facts(&show);
+    print_marks(&show);
     status = print_cells(&show);
   }
   for (int b = 0; show.blocks && b < show.n_blocks; b++)

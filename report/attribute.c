@@ -165,6 +165,29 @@ static void keep_reason(struct cct_attribution *attribution) {
   snprintf(attribution->why_not, sizeof attribution->why_not, "%s", cct_log_last());
 }
 
+static void scale_surcharge(struct cct_cost *confidential, const struct cct_cost *clear, int64_t performed,
+                            int64_t program) {
+  if (performed > 0 && program > 0)
+    confidential->value = clear->value + (confidential->value - clear->value) * (double)performed / (double)program;
+}
+
+/* An arm that emulates pays for each submission of its program; one that was confidential paid for each that the
+ * backend performed. `profile` holds the stage's own then. */
+static struct stage by_count(const struct stage *stage, const char *arm, const struct cct_series *series,
+                             struct cct_profile *profile) {
+  struct stage own = *stage;
+  const struct cct_cell_counts *program = &series->program, *performed = &series->performed;
+  if (!stage->emulated || !strncmp(arm, "emulated:", 9))
+    return own;
+  *profile = *stage->emulated; /* what it points to stays the stage's */
+  scale_surcharge(&profile->confidential.submission.us, &profile->clear.submission.us,
+                  performed->submissions - performed->graphs, program->submissions - program->graphs);
+  scale_surcharge(&profile->confidential.graph_launch.us_per_node, &profile->clear.graph_launch.us_per_node,
+                  performed->nodes, program->nodes);
+  own.emulated = profile;
+  return own;
+}
+
 static void attribute_cell(struct cct_report *report, int cell, const struct stage *stages,
                            const char (*why_not)[160]) {
   const struct cct_series *arms = report->cells[cell].arms;
@@ -183,12 +206,14 @@ static void attribute_cell(struct cct_report *report, int cell, const struct sta
     if (result->cell != cell || result->verdict == CCT_VERDICT_REFUSED)
       continue;
     const int n[2] = {arms[0].n_repetitions, arms[result->arm].n_repetitions};
+    struct cct_profile profile;
+    const struct stage stage = by_count(&stages[result->arm], report->arms[result->arm], &arms[result->arm], &profile);
     const char *why = *why_not[0] ? why_not[0] : why_not[result->arm];
     if (*why)
       snprintf(result->attribution.why_not, sizeof reason, "%s", why);
     else if (built)
       snprintf(result->attribution.why_not, sizeof reason, "%s", reason);
-    else if (attribute(&stages[0], &stages[result->arm], n, &step, cct_time_overhead_pct(result->comparison.effect),
+    else if (attribute(&stages[0], &stage, n, &step, cct_time_overhead_pct(result->comparison.effect),
                        &result->attribution))
       keep_reason(&result->attribution);
   }

@@ -70,6 +70,7 @@ static struct cct_json *result_row(const struct cct_report *report, const struct
   cct_json_set_f64(row, "smallest_visible_pct", cct_time_overhead_pct(result->smallest_visible));
   cct_json_set_string(row, "verdict", cct_verdict_name(result->verdict));
   cct_json_set_string(row, "reason", *result->reason ? result->reason : NULL);
+  cct_json_set_string(row, "remark", *result->remark ? result->remark : NULL);
   for (int i = 0; i < report->gate.n_allowed; i++)
     cct_json_add_string(allowed, report->gate.allowed[i].name);
   cct_json_set(row, "allowed", allowed);

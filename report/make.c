@@ -9,6 +9,7 @@
 #include "report/names.h"
 #include "report/overlap.h"
 #include "report/pair.h"
+#include "report/remarks.h"
 #include "report/report.h"
 #include "stats/stats.h"
 
@@ -100,11 +101,35 @@ static double median_of(const struct cct_series *series) {
                                                                                                      : NAN;
 }
 
+/* What both arms have is said once. */
+static void add_remark(struct cct_result *result, const char *arms, const char *text) {
+  size_t length = strlen(result->remark);
+  if (*text)
+    snprintf(result->remark + length, sizeof result->remark - length, "%s%s%s%s", length ? "; " : "", arms,
+             *arms ? ": " : "", text);
+}
+
+static void remark_pair(const struct cct_report *report, struct cct_result *result) {
+  const struct cct_report_cell *cell = &report->cells[result->cell];
+  const struct cct_series *of[2] = {&cell->arms[0], &cell->arms[result->arm]};
+  const char *names[2] = {report->arms[0], report->arms[result->arm]};
+  char counts[2][200];
+  for (int i = 0; i < 2; i++)
+    cct_counts_remark(&of[i]->program, &of[i]->performed, counts[i], sizeof counts[i]);
+  int is_same = !strcmp(counts[0], counts[1]);
+  add_remark(result, is_same ? "" : names[0], counts[0]);
+  add_remark(result, names[1], is_same ? "" : counts[1]);
+  for (int i = 0; i < 2; i++)
+    add_remark(result, names[i], of[i]->mark);
+}
+
 static enum cct_status compare_pair(struct cct_report *report, int cell, int arm, struct cct_result *result) {
   const struct cct_series *a = &report->cells[cell].arms[0], *b = &report->cells[cell].arms[arm];
   *result = (struct cct_result){.cell = cell, .arm = arm, .smallest_visible = NAN};
   join_labels(*a->label ? a->label : b->label, *b->label ? b->label : a->label, result->label, sizeof result->label);
   find_refusal(report, result);
+  if (report->cells[cell].is_primary)
+    remark_pair(report, result);
   if (*result->reason) {
     result->verdict = CCT_VERDICT_REFUSED;
     result->comparison = (struct cct_comparison){.effect = NAN, .centre = {median_of(a), median_of(b)}};

@@ -36,7 +36,7 @@ static int has_visible(const struct cct_report *report) {
 
 static int has_remarks(const struct cct_report *report) {
   for (int r = 0; r < report->n_results; r++)
-    if (*report->results[r].reason)
+    if (*report->results[r].reason || *report->results[r].remark)
       return 1;
   return 0;
 }
@@ -64,8 +64,12 @@ static void number_row(const struct cct_report *report, const struct cct_result 
   cct_text_add(html, "<td class=\"%s\">%s</td>", result->verdict == CCT_VERDICT_SAME ? "same" : verdict, verdict);
   if (has_mixed_labels(report))
     cct_page_cell(html, " class=\"text\"", result->label);
-  if (with_remark)
-    cct_page_cell(html, " class=\"wrap\"", result->reason);
+  if (with_remark) {
+    char text[sizeof result->reason + sizeof result->remark + 4];
+    snprintf(text, sizeof text, "%s%s%s", result->reason, *result->reason && *result->remark ? "; " : "",
+             result->remark);
+    cct_page_cell(html, " class=\"wrap\"", text);
+  }
   cct_text_add(html, "</tr>\n");
 }
 

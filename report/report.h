@@ -22,6 +22,8 @@ struct cct_series {
   double drift;      /* their mean */
   int is_drifting;   /* its 95 % interval leaves 0 out, and it exceeds 0.5 % */
   int is_flat;       /* every step of every block has one value */
+  struct cct_cell_counts program, performed; /* of its first block that knows them */
+  char mark[200];                            /* of its first block that has one, with that block's name */
   char label[64];
   char refusal[200];          /* "": usable; else why no number of it enters a comparison */
   struct cct_comparison null; /* A/A of its own halves */
@@ -67,6 +69,7 @@ struct cct_result { /* one cell, one arm against the baseline */
   enum cct_verdict verdict;
   char label[96];
   char reason[200]; /* of a refusal, or of a missing interval; "" otherwise */
+  char remark[480]; /* what else is to be known of the two arms: remarks.h */
   struct cct_comparison comparison;
   int is_exact;            /* predicted without noise: different or not, and no interval */
   double smallest_visible; /* log ratio; NAN: no interval */

@@ -280,6 +280,67 @@ static void a_baseline_has_surcharges_too(void **state) {
   assert_int_equal(report.results[0].attribution.is_known, 0); /* one condition: what differs is noise */
 }
 
+/* A confidential machine makes every submission that is performed pay, and not those of the program alone. */
+static void submissions_are_attributed_as_performed(void **state) {
+  (void)state;
+  const char *const arms[] = {"off", "on"};
+  static const int once[] = {1, 1};
+  const struct cct_cell_counts program = {181, 0, 0, 180}, more = {362, 0, 0, 361};
+  double share[2];
+  for (int i = 0; i < 2; i++) {
+    played(arms, once);
+    for (int b = 0; b < runs.n_blocks; b++) {
+      runs.blocks[b]->cells[0].program = program;
+      runs.blocks[b]->cells[0].performed = i ? more : program;
+    }
+    assert_int_equal(cct_report_make(&runs, NULL, "b200x8-tdx", &report), CCT_OK);
+    const struct cct_attribution *a = &report.results[0].attribution;
+    if (!a->is_known)
+      fail_msg("%s", a->why_not);
+    share[i] = a->share[CCT_BOUNDARY_CHANNEL];
+    tear_down(NULL);
+    set_up(NULL);
+  }
+  assert_true(share[0] > 100 && share[1] > 1.9 * share[0]);
+}
+
+static const char *remark_of(struct cct_cell_counts off, struct cct_cell_counts on, const char *fact,
+                             const char *value) {
+  const struct cct_cell_counts program = {20, 1, 16, 13};
+  tear_down(NULL);
+  set_up(NULL);
+  two_arms(0, KEY);
+  for (int b = 0; b < runs.n_blocks; b++) {
+    int is_on = !strcmp(runs.blocks[b]->head.arm, "on");
+    runs.blocks[b]->cells[0].program = program;
+    runs.blocks[b]->cells[0].performed = is_on ? on : off;
+    if (fact && is_on)
+      fixture_fact(runs.blocks[b], fact, CCT_FACT_DRIFT, value);
+  }
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  return report.results[0].remark;
+}
+
+static void remarks_say_counts_and_marks(void **state) {
+  (void)state;
+  const struct cct_cell_counts same = {20, 1, 16, 13}, more = {21, 1, 16, 15};
+  assert_string_equal(remark_of(same, same, NULL, NULL), "");
+  assert_string_equal(remark_of(more, more, NULL, NULL),
+                      "a step performed 21 submissions (its program says 20), 15 kernels (its program says 13)");
+  assert_string_equal(remark_of(same, more, NULL, NULL),
+                      "on: a step performed 21 submissions (its program says 20), 15 kernels (its program says 13)");
+  assert_string_equal(remark_of(same, same, "delay.beside", "1.019"), "");
+  assert_string_equal(remark_of(same, same, "delay.beside", "1.031"),
+                      "on: a delay slows a full GEMM on another lane to x1.031 (bar 1.02) (block 0)");
+  assert_string_equal(remark_of(same, same, "gpu.slowed_by", "1"), "");
+  assert_non_null(strstr(remark_of(same, same, "gpu.slowed_by", "64"), "held down (NVML reasons 64)"));
+  assert_non_null(strstr(remark_of(same, same, "gpu.contexts", "3"), "3 processes used the GPU"));
+  struct cct_text table = {0};
+  cct_report_to_table(&report, &table);
+  assert_non_null(strstr(table.s, "3 processes used the GPU"));
+  cct_text_free(&table);
+}
+
 static void another_profile_attributes_nothing(void **state) {
   (void)state;
   const char *const arms[] = {"off", "emulated:b200x8-tdx"};
@@ -448,6 +509,8 @@ int main(void) {
       TEST(predicted_is_exact),
       TEST(sim_leaves_no_residual),
       TEST(a_baseline_has_surcharges_too),
+      TEST(submissions_are_attributed_as_performed),
+      TEST(remarks_say_counts_and_marks),
       TEST(another_profile_attributes_nothing),
       TEST(one_sample_and_one_block),
       TEST(cells_of_one_arm_only),

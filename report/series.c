@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "report/remarks.h"
 #include "stats/stats.h"
 
 static void refuse(struct cct_series *series, const struct cct_block *block, const char *why) {
@@ -25,6 +26,17 @@ static void add_label(struct cct_series *series, const char *label) {
     if (*word && !strstr(series->label, word))
       snprintf(series->label + length, sizeof series->label - length, "%s%s", length ? "," : "", word);
   }
+}
+
+static void remark(struct cct_series *series, const struct cct_block *block, const struct cct_block_cell *cell) {
+  char mark[160];
+  if (!series->performed.submissions) {
+    series->program = cell->program;
+    series->performed = cell->performed;
+  }
+  cct_block_mark(block, mark, sizeof mark);
+  if (*mark && !*series->mark)
+    snprintf(series->mark, sizeof series->mark, "%s (block %d)", mark, block->head.block);
 }
 
 enum cct_status cct_series_add(struct cct_series *series, const struct cct_block *block,
@@ -70,6 +82,7 @@ enum cct_status cct_series_add(struct cct_series *series, const struct cct_block
   if (!series->n_repetitions)
     series->n_repetitions = metric->samples[0].n > 0 && !is_run ? metric->samples[0].n : 1;
   add_label(series, cell->label ? cell->label : "");
+  remark(series, block, cell);
   return CCT_OK;
 }
 

@@ -93,6 +93,8 @@ static void add_rows(const struct cct_report *report, struct cct_text *text) {
       add_row(text, &row, widths);
       if (*report->results[r].reason)
         add_wrapped(text, report->results[r].reason, 6);
+      if (*report->results[r].remark)
+        add_wrapped(text, report->results[r].remark, 6);
     }
   }
 }
