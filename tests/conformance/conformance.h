@@ -10,6 +10,9 @@ struct cct_suite {
   struct cct_backend_options options;
   int ranks, first_seed, n_seeds, n_entries;
   int64_t unit_ns;
+  /* What holds a lane may be short by so much in all: a backend that takes its own kernel's cost off a DELAY is, where
+   * that cost was measured on a machine more loaded than it is now. */
+  int64_t early_ns;
   /* A virtual clock: the law to the nanosecond, in one attempt. Else nothing may end before the law lets it, in any
    * attempt; and ends that the law puts clearly apart keep their order, surcharges have their size, in attempts that
    * the machine left alone (calm.h), of which `budget_ns` bounds the search for one job or surcharge. */

@@ -23,11 +23,17 @@ static struct cct_suite suite_of(int ranks) {
                             .n_entries = 14,
                             .budget_ns = 1000000000,
                             .pageable_blocks = 1,
-                            .unit_ns = 3000000};
+                            .unit_ns = 3000000,
+                            .early_ns = 2500000};
 }
 
-static void order_of(int ranks, int n_seeds, int has_hostwork) {
+static void order_of(int ranks, int n_seeds, int has_hostwork, int is_sequence) {
   struct cct_suite suite = suite_of(ranks);
+  suite.is_sequence = is_sequence;
+  if (is_sequence) { /* of more holds in a row */
+    suite.unit_ns = 5000000;
+    suite.early_ns = 4000000;
+  }
   suite.n_seeds = n_seeds;
   suite.has_hostwork = has_hostwork;
 #ifdef __SANITIZE_THREAD__
@@ -40,17 +46,25 @@ static void order_of(int ranks, int n_seeds, int has_hostwork) {
 
 static void one_rank(void **state) {
   (void)state;
-  order_of(1, 10, 0);
+  order_of(1, 10, 0, 0);
 }
 
 static void two_ranks(void **state) {
   (void)state;
-  order_of(2, 6, 0);
+  order_of(2, 6, 0, 0);
 }
 
 static void computing_hosts(void **state) {
   (void)state;
-  order_of(1, 4, 1);
+  order_of(1, 4, 1, 0);
+}
+
+/* Steps with bindings of their own, of which each leaves other entries out. */
+static void sequences(void **state) {
+  (void)state;
+  order_of(1, 5, 0, 1);
+  order_of(2, 4, 0, 1);
+  order_of(1, 3, 1, 1);
 }
 
 static void surcharges(void **state) {
@@ -70,7 +84,8 @@ static void surcharges(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks),
-                                     cmocka_unit_test(computing_hosts), cmocka_unit_test(surcharges)};
+                                     cmocka_unit_test(computing_hosts), cmocka_unit_test(sequences),
+                                     cmocka_unit_test(surcharges)};
   int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
   if (n_unjudged && !n_failed)
     printf("skipped: %d jobs and surcharges could not be judged, since other processes kept the cores\n", n_unjudged);

@@ -450,6 +450,17 @@ static void do_stamp(void *arguments) {
   const struct timed *t = arguments;
   t->ring->at[t->ring->count++ % CCT_STAMP_CAPACITY] = (struct cct_stamp){t->id, cct_clock_ns() + AHEAD_NS};
 }
+struct note {
+  struct cct_stamp_ring *ring;
+  int64_t id;
+  struct cct_device_bytes bytes;
+};
+static void do_note(void *arguments) {
+  const struct note *n = arguments;
+  const struct cct_device_bytes *b = &n->bytes;
+  int64_t bytes = b->base + (b->slot < 0 ? 0 : b->per * b->slots[b->slot]);
+  n->ring->at[n->ring->count++ % CCT_STAMP_CAPACITY] = (struct cct_stamp){n->id, bytes};
+}
 static void nothing(void *arguments) {
   (void)arguments;
 }
@@ -466,6 +477,9 @@ cudaError_t cct_kernel_spin(int64_t ns, cudaStream_t s) {
 }
 cudaError_t cct_kernel_stamp(struct cct_stamp_ring *ring, int64_t id, cudaStream_t s) {
   return (cudaError_t)twin_enqueue(s, do_stamp, &(struct timed){.ring = ring, .id = id}, sizeof(struct timed));
+}
+cudaError_t cct_kernel_note(struct cct_stamp_ring *ring, int64_t id, struct cct_device_bytes bytes, cudaStream_t s) {
+  return (cudaError_t)twin_enqueue(s, do_note, &(struct note){ring, id, bytes}, sizeof(struct note));
 }
 cudaError_t cct_kernel_mark(int64_t *at, cudaStream_t s) {
   return (cudaError_t)twin_enqueue(s, do_mark, &(struct timed){.at = at}, sizeof(struct timed));

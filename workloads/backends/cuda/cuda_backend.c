@@ -177,6 +177,8 @@ static void cuda_unload(struct cct_executor *x) {
   if (!x->backend->is_dead) {
     (void)cudaDeviceSynchronize();
     cct_cuda_graphs_release(x);
+    cct_cuda_cache_close(x);
+    cct_cuda_carrier_close(x);
     cct_cuda_gemm_release(x);
     cct_cuda_release(x);
     for (int i = 0; x->events && i < EVENTS * x->n_events; i++)
@@ -198,6 +200,7 @@ static void cuda_unload(struct cct_executor *x) {
   free(x->matrices);
   free(x->events);
   free(x->edges);
+  free(x->last_on_lane);
   free(x->slots);
   free(x->plan);
   free(x->buffers);
@@ -246,6 +249,7 @@ static enum cct_status load_program(struct cct_executor *x) {
   x->slots = calloc(n, sizeof *x->slots);
   if (!x->lanes || !x->buffers || !x->plan || !x->slots)
     return cct_fail(CCT_NOMEM, "out of memory");
+  x->before = x->plan;
   enum cct_status status = CCT_OK;
   for (int id = 0; !status && id < program->n_ops; id++)
     if (program->ops[id].kind == CCT_OP_COLLECTIVE)
@@ -331,6 +335,12 @@ static enum cct_status cuda_step(struct cct_executor *x, const struct cct_bindin
   return CCT_OK;
 }
 
+static enum cct_status cuda_sequence(struct cct_executor *x, struct cct_sequence *sequence, struct cct_burst *burst) {
+  if (x->backend->is_dead)
+    return cct_fail(CCT_STOPPED, "cuda: rank %d: the GPU or a communicator failed earlier in this block", x->rank);
+  return cct_cuda_sequence(x, sequence, burst);
+}
+
 static enum cct_status cuda_counts(struct cct_executor *x, struct cct_counts *counts_out) {
   *counts_out = x->performed;
   return CCT_OK;
@@ -346,6 +356,7 @@ static const struct cct_backend_ops cuda_ops = {
     .unload = cuda_unload,
     .owned = cuda_owned,
     .step = cuda_step,
+    .sequence = cuda_sequence,
     .verify = cct_cuda_verify,
     .counts = cuda_counts,
     .experiment = cct_cuda_experiment,

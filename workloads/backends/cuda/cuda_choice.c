@@ -53,6 +53,8 @@ static void read_log(const char *path, int ranks, char *text, size_t n) {
 static enum cct_status perform_first(struct cct_executor *x) {
   for (int id = 0; id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];
+    if (x->plan[id].is_out)
+      continue;
     if (op->kind == CCT_OP_GRAPH)
       return cct_cuda_graph_try(x, id);
     if (op->kind != CCT_OP_COLLECTIVE && op->kind != CCT_OP_GROUP)

@@ -68,23 +68,40 @@ static enum cudaMemcpyKind kind_of(enum cct_direction direction) {
                                      : cudaMemcpyDeviceToDevice;
 }
 
+struct operands {
+  char *to;
+  const char *from;
+  int64_t bytes;
+};
+
+/* A copy that is not captured has its step's size; one that carries the binding comes from its step's block. */
+static struct operands operands_of(const struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  const struct planned *plan = &x->plan[id];
+  struct cct_binding binding = {.slots = x->slots};
+  struct operands c = {plan->out, plan->in[0],
+                       plan->in_graph ? plan->bytes : cct_quantity_value(op->copy.bytes, &binding)};
+  if (op->copy.carries_binding)
+    c.from = x->carrier + x->block * x->carrier_bytes;
+  return c;
+}
+
 /* One thread seals chunk by chunk, and a chunk is copied when it is sealed. A profile that is slower than this machine
  * holds the copy to its time; one that is faster leaves unsealed what cannot be sealed in its time, and that goes with
  * the next copy. Without a profile a copy takes what it takes. */
-static enum cct_status bounce(struct cct_executor *x, int id) {
+static enum cct_status bounce(struct cct_executor *x, int id, const struct operands *c) {
   const struct cct_op *op = &x->program->ops[id];
-  const struct planned *plan = &x->plan[id];
   struct seal_state *s = x->backend->seal;
   cudaStream_t stream = x->lanes[op->lane].stream;
   const struct cct_profile *profile = x->backend->options.emulated;
   int is_outside = op->copy.direction != CCT_COPY_D2D;
   const struct cct_copy_cost *cost =
       profile && is_outside ? cct_column_copy(&profile->confidential, op->copy.direction, op->copy.memory) : NULL;
-  const char *host = op->copy.direction == CCT_COPY_D2H ? plan->out : plan->in[0];
+  const char *host = op->copy.direction == CCT_COPY_D2H ? c->to : c->from;
   enum cct_status status = cct_cuda_wait_stream(x->backend, stream);
   int64_t start_ns = cct_clock_ns(), due_ns = start_ns, copied = 0;
-  for (int64_t end = 0; !status && end < plan->bytes;) {
-    int64_t at = end, left = plan->bytes - at;
+  for (int64_t end = 0; !status && end < c->bytes;) {
+    int64_t at = end, left = c->bytes - at;
     int64_t chunk = left < CCT_SEAL_CHUNK_BYTES ? left : CCT_SEAL_CHUNK_BYTES;
     struct cct_seal_mark mark;
     end += chunk;
@@ -93,9 +110,9 @@ static enum cct_status bounce(struct cct_executor *x, int id) {
     int is_sealed = is_outside && (!cost || cct_clock_ns() + (int64_t)((double)chunk / s->gb_s) <= due_ns);
     if (is_sealed)
       status = cct_seal_chunk(s->seal, host + at, (size_t)chunk, s->cipher, &mark);
-    if (!status && (is_sealed || end == plan->bytes)) {
-      status = CCT_CUDA(cudaMemcpyAsync((char *)plan->out + copied, (char *)plan->in[0] + copied,
-                                        (size_t)(end - copied), kind_of(op->copy.direction), stream));
+    if (!status && (is_sealed || end == c->bytes)) {
+      status = CCT_CUDA(cudaMemcpyAsync(c->to + copied, c->from + copied, (size_t)(end - copied),
+                                        kind_of(op->copy.direction), stream));
       copied = end;
     }
   }
@@ -110,14 +127,17 @@ enum cct_status cct_cuda_copy(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
   cudaStream_t stream = x->lanes[op->lane].stream;
-  if (op->copy.is_bounce)
-    return bounce(x, id);
+  struct operands c = operands_of(x, id);
   enum cct_status status;
-  if (op->copy.memory == CCT_MEM_MAPPED && op->copy.direction != CCT_COPY_D2D) /* the GPU's own loads and stores */
-    status = CCT_CUDA(cct_kernel_copy(plan->out, plan->in[0], plan->bytes, plan->blocks, stream));
+  if (op->copy.is_bounce)
+    status = bounce(x, id, &c);
+  else if (op->copy.memory == CCT_MEM_MAPPED && op->copy.direction != CCT_COPY_D2D) /* the GPU's own loads and stores */
+    status = CCT_CUDA(cct_kernel_copy(c.to, c.from, c.bytes,
+                                      plan->in_graph ? plan->blocks : cct_cuda_blocks(x->backend, c.bytes), stream));
   else
-    status =
-        CCT_CUDA(cudaMemcpyAsync(plan->out, plan->in[0], (size_t)plan->bytes, kind_of(op->copy.direction), stream));
+    status = CCT_CUDA(cudaMemcpyAsync(c.to, c.from, (size_t)c.bytes, kind_of(op->copy.direction), stream));
+  if (!status && op->copy.carries_binding)
+    status = cct_cuda_carried(x, stream);
   if (!status && op->copy.is_blocking)
     status = cct_cuda_wait_stream(x->backend, stream);
   return status;

@@ -163,7 +163,8 @@ enum cct_status cct_cuda_gemm_prepare(struct cct_executor *x, int id) {
                     x->program->name, id, op->name, cct_type_name(type));
   if (is_fp8(type))
     return lt_prepare(x, id);
-  return op->gemm.groups > 1 ? pointers_prepare(x, id) : CCT_OK;
+  int is_captured = x->is_in_sequence && x->plan[id].in_graph; /* with arrays that it keeps */
+  return op->gemm.groups > 1 && !is_captured ? pointers_prepare(x, id) : CCT_OK;
 }
 
 static enum cct_status gemm_fp8(struct cct_executor *x, int id) {

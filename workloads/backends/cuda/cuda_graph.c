@@ -106,7 +106,7 @@ int cct_cuda_graphs_missing(struct cct_executor *x) {
   int missing = 0;
   for (int id = 0; id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];
-    if (op->kind != CCT_OP_GRAPH)
+    if (op->kind != CCT_OP_GRAPH || x->plan[id].is_out)
       continue;
     x->plan[id].captured = find(x, op->graph.key, graph_shape(x, id));
     missing += !x->plan[id].captured;
@@ -117,10 +117,12 @@ int cct_cuda_graphs_missing(struct cct_executor *x) {
 /* DELAY kernels stand for time, not for work, and a trace's for nothing: their nodes are no nodes of the step. */
 static int64_t own_kernels_in(const struct cct_executor *x, int first, int last) {
   int64_t n = 0;
+  struct cct_quantity bytes;
   for (int id = first; id < last; id++) {
     const struct cct_op *op = &x->program->ops[id];
     n += op->kind == CCT_OP_DELAY && 2 * x->plan[id].delay_ns >= x->plan[id].own_ns;
     n += x->marks && !x->plan[id].in_group && (cct_op_is_gpu(op) || op->kind == CCT_OP_GROUP) ? 2 : 0;
+    n += x->marks && cct_cuda_streams(x, id, &bytes);
   }
   return n;
 }
@@ -131,7 +133,7 @@ enum cct_status cct_cuda_graphs_renew(struct cct_executor *x) {
   int n = 0;
   for (int id = 0; !status && id < x->program->n_ops; id++) {
     struct captured *c = x->plan[id].captured;
-    if (x->program->ops[id].kind != CCT_OP_GRAPH || !x->program->ops[id].graph.is_fresh)
+    if (x->program->ops[id].kind != CCT_OP_GRAPH || x->plan[id].is_out || !x->program->ops[id].graph.is_fresh)
       continue;
     n++;
     if (c->exec)
@@ -176,7 +178,7 @@ static enum cct_status capture_bracket(struct cct_executor *x, int id) {
 }
 
 /* A serving driver binds many batch sizes; beyond this the graphs start anew. */
-#define MAX_GRAPHS 512
+#define MAX_GRAPHS 4096
 
 enum cct_status cct_cuda_graphs_prepare(struct cct_executor *x) {
   int held = 0;
@@ -184,9 +186,13 @@ enum cct_status cct_cuda_graphs_prepare(struct cct_executor *x) {
     held++;
   if (held > MAX_GRAPHS)
     cct_cuda_graphs_release(x);
+  return cct_cuda_graphs_capture(x);
+}
+
+enum cct_status cct_cuda_graphs_capture(struct cct_executor *x) {
   enum cct_status status = CCT_OK;
   for (int id = 0; !status && id < x->program->n_ops; id++)
-    if (x->program->ops[id].kind == CCT_OP_GRAPH) {
+    if (x->program->ops[id].kind == CCT_OP_GRAPH && !x->plan[id].is_out) {
       x->plan[id].captured = find(x, x->program->ops[id].graph.key, graph_shape(x, id));
       if (!x->plan[id].captured)
         status = capture_bracket(x, id);
@@ -195,6 +201,7 @@ enum cct_status cct_cuda_graphs_prepare(struct cct_executor *x) {
 }
 
 void cct_cuda_graphs_release(struct cct_executor *x) {
+  cct_cuda_cache_clear(x); /* plans name graphs */
   while (x->graphs) {
     struct captured *c = x->graphs;
     x->graphs = c->next;
@@ -228,6 +235,8 @@ enum cct_status cct_cuda_count_nodes(struct cct_executor *x) {
   for (int id = 0; id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];
     const struct captured *c = x->plan[id].captured;
+    if (x->plan[id].is_out)
+      continue;
     by_hand += op->kind == CCT_OP_COPY && !x->plan[id].in_graph &&
                (op->copy.is_blocking || op->copy.is_bounce || op->copy.memory == CCT_MEM_PAGEABLE);
     graphs += op->kind == CCT_OP_GRAPH;

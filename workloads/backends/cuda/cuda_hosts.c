@@ -3,7 +3,9 @@
  * submission (law 2), and what two of them hand to one GPU lane runs there in array order. So a host lane only releases
  * its entry; whoever finds that all earlier entries of the GPU lane, and all that the entry waits for, are enqueued,
  * enqueues it. What holds its caller (a blocking, pageable or bounce copy) is enqueued by its own host lane when it is
- * due. No host lane begins a repetition before all are through with the last but one. */
+ * due. No host lane begins a repetition before all are through with the last but one; in a sequence, a step before it
+ * is bound (cuda_sequence.c). What a binding leaves out is passed in its place, and nobody waits for it. */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@ struct host {
   struct hosts *all;
   pthread_t thread;
   int lane, is_thread;
+  atomic_int through; /* steps of a sequence */
 };
 
 struct gpu_lane {
@@ -26,7 +29,12 @@ struct gpu_lane {
 struct hosts {
   struct cct_executor *x;
   struct host *host;
-  int n, n_repetitions;
+  int n;
+  atomic_int n_bound; /* repetitions there are, or steps bound so far */
+  /* Of a sequence: NULL of a burst. */
+  struct cct_executor *views;
+  struct cct_sequence *sequence;
+  atomic_int last; /* how many steps there are, once that is known */
   struct gpu_lane *gpu;
   atomic_int *released, *passed; /* of each entry: repetitions released; and enqueued, or ended on the host */
   pthread_mutex_t enqueuing;
@@ -47,6 +55,11 @@ static int fail(struct hosts *h, enum cct_status status) {
   return 0;
 }
 
+/* Who performs a repetition: of a sequence, its view. */
+static struct cct_executor *view_of(const struct hosts *h, int rep) {
+  return h->views ? &h->views[rep % VIEWS] : h->x;
+}
+
 /* ---- what is due ---- */
 
 static int has_passed(const struct hosts *h, int id, int repetitions) {
@@ -56,10 +69,13 @@ static int has_passed(const struct hosts *h, int id, int repetitions) {
 /* What an entry waits for is enqueued, or on the host has ended. */
 static int may_follow(const struct hosts *h, int id, int rep) {
   const struct cct_program *program = h->x->program;
+  const struct cct_executor *view = view_of(h, rep);
   const struct cct_op *op = &program->ops[id];
-  for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
-    if (!has_passed(h, program->waits[w].id, rep + 1 - program->waits[w].is_previous))
+  for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
+    const struct cct_wait *wait = &program->waits[w];
+    if (!is_left_out(view, wait->id, wait->is_previous) && !has_passed(h, wait->id, rep + 1 - wait->is_previous))
       return 0;
+  }
   return 1;
 }
 
@@ -124,10 +140,16 @@ static int wait_until(struct hosts *h, due_fn *due, int id, int rep) {
 
 static int enqueue_next(struct hosts *h, struct gpu_lane *gpu) {
   int next = atomic_load(&gpu->next), id = gpu->order[next % gpu->n], rep = next / gpu->n;
-  if (rep >= h->n_repetitions || holds_caller(&h->x->program->ops[id]) || atomic_load(&h->released[id]) <= rep ||
-      !may_follow(h, id, rep))
+  if (rep >= atomic_load(&h->n_bound))
     return 0;
-  enum cct_status status = cct_cuda_unit(h->x, id, rep, MODE_EAGER);
+  if (view_of(h, rep)->plan[id].is_out) {
+    atomic_store(&h->passed[id], rep + 1);
+    atomic_store(&gpu->next, next + 1);
+    return 1;
+  }
+  if (holds_caller(&h->x->program->ops[id]) || atomic_load(&h->released[id]) <= rep || !may_follow(h, id, rep))
+    return 0;
+  enum cct_status status = cct_cuda_unit(view_of(h, rep), id, rep, MODE_EAGER);
   if (status)
     return fail(h, status);
   atomic_store(&h->passed[id], rep + 1);
@@ -156,7 +178,7 @@ static int perform_here(struct hosts *h, int id, int rep) {
   if (!op->copy.is_bounce && op->copy.memory == CCT_MEM_PAGEABLE) /* the driver would hold others while it waits */
     status = cct_cuda_wait_stream(h->x->backend, h->x->lanes[op->lane].stream);
   if (!status)
-    status = cct_cuda_unit(h->x, id, rep, MODE_EAGER);
+    status = cct_cuda_unit(view_of(h, rep), id, rep, MODE_EAGER);
   if (status)
     return fail(h, status);
   atomic_store(&h->passed[id], rep + 1);
@@ -166,9 +188,15 @@ static int perform_here(struct hosts *h, int id, int rep) {
 
 static int perform(struct hosts *h, int id, int rep) {
   const struct cct_op *op = &h->x->program->ops[id];
+  struct cct_executor *view = view_of(h, rep);
+  if (view->plan[id].is_out) {
+    if (cct_cuda_is_host_entry(h->x->program, op))
+      atomic_store(&h->passed[id], rep + 1);
+    return 1; /* of a GPU lane: passed in its order there */
+  }
   if (cct_cuda_is_host_entry(h->x->program, op)) {
     if (!wait_until(h, op->kind == CCT_OP_SYNC ? may_sync : may_follow, id, rep) ||
-        fail(h, cct_cuda_host_entry(h->x, id, rep)) || atomic_load(&h->status))
+        fail(h, cct_cuda_host_entry(view, id, rep)) || atomic_load(&h->status))
       return 0;
     atomic_store(&h->passed[id], rep + 1);
   } else {
@@ -180,16 +208,107 @@ static int perform(struct hosts *h, int id, int rep) {
   return !atomic_load(&h->status);
 }
 
-static void run_lane(struct hosts *h, int lane) {
+/* 0: something failed. */
+static int run_once(struct hosts *h, int lane, int rep) {
   const struct cct_program *program = h->x->program;
-  for (int rep = 0; rep < h->n_repetitions; rep++) {
-    if (!wait_until(h, is_not_ahead, 0, rep))
+  enqueue_due(h); /* what is left out waits for nobody's release */
+  for (int id = 0; id < program->n_ops; id++)
+    if (program->ops[id].host == lane && (is_unit(h->x, id) || cct_cuda_is_host_entry(program, &program->ops[id])) &&
+        !perform(h, id, rep))
+      return 0;
+  return !atomic_load(&h->status);
+}
+
+static void run_lane(struct hosts *h, int lane) {
+  int n = atomic_load(&h->n_bound);
+  for (int rep = 0; rep < n; rep++)
+    if (!wait_until(h, is_not_ahead, 0, rep) || !run_once(h, lane, rep))
       return;
-    for (int id = 0; id < program->n_ops; id++)
-      if (program->ops[id].host == lane && (is_unit(h->x, id) || cct_cuda_is_host_entry(program, &program->ops[id])) &&
-          !perform(h, id, rep))
-        return;
+}
+
+/* ---- steps of a sequence ---- */
+
+static int run_step(struct hosts *h, struct host *own, int step) {
+  struct cct_executor *x = h->x;
+  if (!run_once(h, own->lane, step))
+    return 0;
+  h->sequence->lane_end_ns[(int64_t)step * h->sequence->n_host_lanes + (own - h->host)] = cct_clock_ns() - x->start_ns;
+  atomic_store(&own->through, step + 1);
+  return 1;
+}
+
+/* As long as there is nothing to serve; only the end of the sequence, or of another lane, ends it early. */
+static int await_bound(struct hosts *h, int step) {
+  for (unsigned turn = 1; atomic_load(&h->n_bound) <= step; turn++) {
+    if (atomic_load(&h->status) || step >= atomic_load(&h->last))
+      return 0;
+    if (turn < 1024)
+      sched_yield();
+    else
+      nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
   }
+  return !atomic_load(&h->status);
+}
+
+static int are_near(const struct hosts *h, int id, int step) {
+  (void)id;
+  for (int i = 0; i < h->n; i++)
+    if (atomic_load(&h->host[i].through) < step - 3)
+      return 0;
+  return 1;
+}
+
+void cct_cuda_hosts_sequence(struct cct_executor *x, struct cct_executor *views, struct cct_sequence *sequence) {
+  struct hosts *h = x->hosts;
+  h->views = views;
+  h->sequence = sequence;
+  atomic_store(&h->last, INT_MAX);
+  for (int i = 0; i < h->n; i++)
+    atomic_store(&h->host[i].through, 0);
+  atomic_store(&h->started, h->burst);
+}
+
+static enum cct_status status_of(struct hosts *h) {
+  enum cct_status status = (enum cct_status)atomic_load(&h->status);
+  return status && h->line[0] ? cct_fail(status, "%s", h->line) : status;
+}
+
+enum cct_status cct_cuda_hosts_await(struct cct_executor *x, int step) {
+  return wait_until(x->hosts, are_near, 0, step) ? CCT_OK : (enum cct_status)atomic_load(&x->hosts->status);
+}
+
+static int are_quiet(const struct hosts *h, int id, int step) {
+  (void)id;
+  for (int i = 0; i < h->n; i++)
+    if (atomic_load(&h->host[i].through) < step)
+      return 0;
+  return 1;
+}
+
+enum cct_status cct_cuda_hosts_quiet(struct cct_executor *x, int step) {
+  return wait_until(x->hosts, are_quiet, 0, step) ? CCT_OK : (enum cct_status)atomic_load(&x->hosts->status);
+}
+
+void cct_cuda_hosts_bound(struct cct_executor *x, int step) {
+  atomic_store(&x->hosts->n_bound, step + 1);
+}
+
+enum cct_status cct_cuda_hosts_step(struct cct_executor *x, int step) {
+  return run_step(x->hosts, &x->hosts->host[0], step) ? CCT_OK : (enum cct_status)atomic_load(&x->hosts->status);
+}
+
+enum cct_status cct_cuda_hosts_end(struct cct_executor *x, int steps, enum cct_status status) {
+  struct hosts *h = x->hosts;
+  int none = CCT_OK;
+  atomic_store(&h->last, steps);
+  if (status)
+    atomic_compare_exchange_strong(&h->status, &none, (int)status);
+  while (atomic_load(&h->ended) < h->n - 1)
+    sched_yield();
+  status = status_of(h);
+  h->views = NULL;
+  h->sequence = NULL;
+  return status;
 }
 
 /* ---- threads ---- */
@@ -213,7 +332,11 @@ static void *thread_of(void *argument) {
     atomic_fetch_add(&h->awake, 1);
     while (atomic_load(&h->started) != burst)
       sched_yield();
-    run_lane(h, own->lane);
+    if (h->views)
+      for (int step = 0; await_bound(h, step) && run_step(h, own, step); step++)
+        ;
+    else
+      run_lane(h, own->lane);
     atomic_fetch_add(&h->ended, 1);
   }
 }
@@ -289,7 +412,9 @@ void cct_cuda_hosts_close(struct cct_executor *x) {
 
 void cct_cuda_hosts_begin(struct cct_executor *x, int n) {
   struct hosts *h = x->hosts;
-  h->n_repetitions = n;
+  atomic_store(&h->n_bound, n);
+  atomic_store(&h->status, CCT_OK); /* a sequence may have been refused */
+  h->line[0] = '\0';
   for (int id = 0; id < x->program->n_ops; id++) {
     atomic_store(&h->released[id], 0);
     atomic_store(&h->passed[id], 0);
@@ -312,6 +437,5 @@ enum cct_status cct_cuda_hosts_run(struct cct_executor *x) {
   run_lane(h, h->host[0].lane);
   while (atomic_load(&h->ended) < h->n - 1)
     sched_yield();
-  enum cct_status status = (enum cct_status)atomic_load(&h->status);
-  return h->line[0] ? cct_fail(status, "%s", h->line) : status;
+  return status_of(h);
 }

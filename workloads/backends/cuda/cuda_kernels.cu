@@ -45,6 +45,11 @@ __global__ void stamp(cct_stamp_ring *ring, int64_t id) {
   ring->at[i % CCT_STAMP_CAPACITY] = {id, now_ns()};
 }
 
+__global__ void note(cct_stamp_ring *ring, int64_t id, cct_device_bytes bytes) {
+  unsigned long long i = atomicAdd(&ring->count, 1ull);
+  ring->at[i % CCT_STAMP_CAPACITY] = {id, bytes_of(bytes)};
+}
+
 __global__ void mark(int64_t *at) {
   *(volatile int64_t *)at = now_ns();
   __threadfence_system();
@@ -403,6 +408,10 @@ cudaError_t cct_kernel_empty(cudaStream_t stream) {
 }
 cudaError_t cct_kernel_spin(int64_t ns, cudaStream_t stream) {
   LAUNCH(spin, 1, 1, stream, ns);
+}
+cudaError_t cct_kernel_note(cct_stamp_ring *ring, int64_t id, struct cct_device_bytes bytes, cudaStream_t stream) {
+  LAUNCH(note, 1, 1, stream, ring, id, bytes);
+  return cudaGetLastError();
 }
 cudaError_t cct_kernel_stamp(cct_stamp_ring *ring, int64_t id, cudaStream_t stream) {
   LAUNCH(stamp, 1, 1, stream, ring, id);

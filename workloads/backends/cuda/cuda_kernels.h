@@ -32,6 +32,9 @@ struct cct_stamp_ring { /* on the device; the newest CCT_STAMP_CAPACITY stamps *
 cudaError_t cct_kernel_empty(cudaStream_t stream);
 cudaError_t cct_kernel_spin(int64_t ns, cudaStream_t stream); /* one thread holds the stream */
 cudaError_t cct_kernel_stamp(struct cct_stamp_ring *ring, int64_t id, cudaStream_t stream);
+/* A stamp of the bytes that an operation reads there, in place of the time. */
+cudaError_t cct_kernel_note(struct cct_stamp_ring *ring, int64_t id, struct cct_device_bytes bytes,
+                            cudaStream_t stream);
 /* out[0..1]: %globaltimer before and after `cycles` of clock64 */
 cudaError_t cct_kernel_cycles(int64_t cycles, int64_t *out, cudaStream_t stream);
 cudaError_t cct_kernel_mark(int64_t *at, cudaStream_t stream); /* %globaltimer; `at` may be mapped host memory */

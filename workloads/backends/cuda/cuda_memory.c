@@ -68,6 +68,8 @@ static struct needs needs_of(const struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   const struct planned *plan = &x->plan[id];
   int64_t square = 2 * (int64_t)plan->product * plan->product;
+  if (plan->is_out)
+    return (struct needs){0};
   switch (op->kind) {
   case CCT_OP_GEMM:
     return gemm_needs(op, plan->m);
@@ -82,7 +84,7 @@ static struct needs needs_of(const struct cct_executor *x, int id) {
   case CCT_OP_RECV:
     return (struct needs){{0, 0}, plan->bytes};
   case CCT_OP_COPY:
-    return (struct needs){{plan->bytes, 0}, plan->bytes};
+    return op->copy.carries_binding ? (struct needs){0} : (struct needs){{plan->bytes, 0}, plan->bytes};
   default:
     return (struct needs){0};
   }
@@ -245,7 +247,6 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
   struct storage *s;
   int is_growing = 0;
   for (int i = 0; (s = storage_at(x, i)); i++) {
-    s->cursor = 0;
     s->is_nccls =
         i < x->program->n_buffers && (x->program->buffers[i].is_rotated || x->program->buffers[i].registration);
     s->registration = i < x->program->n_buffers ? x->program->buffers[i].registration : CCT_REGISTRATION_NONE;
@@ -264,7 +265,10 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
   if (is_growing)
     cct_cuda_buffers_forget(x->backend); /* of another size: the memory is wanted now */
   enum cct_status status = is_growing ? check_fits(x) : CCT_OK;
-  if (is_growing)
+  int has_moved = 0;
+  if (!status)
+    status = cct_cuda_carrier_provide(x, &has_moved);
+  if (is_growing || has_moved)
     cct_cuda_graphs_release(x); /* they hold the old addresses */
   for (int i = 0; !status && (s = storage_at(x, i)); i++)
     if (s->need > s->bytes)
@@ -273,18 +277,55 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
     status = CCT_CUDA(cudaStreamSynchronize(x->backend->side));
   if (!status && is_growing)
     status = cct_cuda_buffers_register(x);
+  return status ? status : cct_cuda_place(x);
+}
+
+/* What streams wraps, and is content with less than it was given when its step is under way already. */
+static int wraps(const struct cct_executor *x, int id) {
+  enum cct_op_kind kind = x->program->ops[id].kind;
+  return kind == CCT_OP_ELEMENTWISE || (kind == CCT_OP_ATTENTION && !x->plan[id].product);
+}
+
+/* Of a step of a sequence: copies outside graphs have the sizes of each step, so that their place is all there is. */
+static int is_resized(const struct cct_executor *x, int id) {
+  return x->is_in_sequence && x->program->ops[id].kind == CCT_OP_COPY && !x->plan[id].in_graph;
+}
+
+static enum cct_status refuse_growth(const struct cct_executor *x, int id, int64_t bytes) {
+  return cct_fail(
+      CCT_USAGE,
+      "cuda: %s: entry %d '%s' of a sequence needs %lld bytes of a buffer that no step before it was given: "
+      "perform the largest step once before",
+      x->program->name, id, x->program->ops[id].name, (long long)bytes);
+}
+
+enum cct_status cct_cuda_place(struct cct_executor *x) {
+  enum cct_status status = CCT_OK;
+  struct storage *s;
+  for (int i = 0; (s = storage_at(x, i)); i++)
+    s->cursor = 0;
   for (int id = 0; !status && id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];
     struct planned *plan = &x->plan[id];
     struct needs needs = needs_of(x, id);
+    if (op->kind == CCT_OP_COPY && op->copy.carries_binding) {
+      plan->in[0] = x->carrier;
+      plan->out = x->device_slots;
+      plan->in_capacity = plan->out_capacity = x->carrier_bytes;
+      continue;
+    }
     for (int which = 0; which < 3; which++) {
       int64_t bytes = which < 2 ? needs.in[which] : needs.out;
-      if (!bytes)
+      if (!bytes && !(which != 1 && !plan->is_out && is_resized(x, id)))
         continue;
       s = storage_of(x, op, which);
+      if (x->is_in_sequence && wraps(x, id) && s->bytes && bytes > s->bytes)
+        bytes = s->bytes;
       int is_sliced = (op->kind == CCT_OP_GEMM && which == 1) || (op->kind == CCT_OP_ATTENTION && which == 0);
       void *at = is_sliced ? slice(s, bytes) : s->at;
       int64_t capacity = s->bytes - ((char *)at - (char *)s->at);
+      if (x->is_in_sequence && bytes > capacity)
+        return refuse_growth(x, id, bytes);
       if (which < 2) {
         plan->in[which] = at;
         plan->in_capacity = which ? plan->in_capacity : capacity;

@@ -51,18 +51,42 @@ static void add_edge(struct cct_executor *x, int target, int is_previous) {
     x->plan[target].event = x->n_events++;
 }
 
-/* With one host lane a SYNC waits for its whole stream. With more, another one may have added what stands behind the
- * SYNC: it waits for the lane's last entry before it, or for the last of the repetition before. */
-static void add_sync_edge(struct cct_executor *x, int sync) {
+static int has_cases(const struct cct_program *program) {
+  for (int id = 0; id < program->n_ops; id++)
+    if (program->ops[id].kind == CCT_OP_CASE)
+      return 1;
+  return 0;
+}
+
+/* Events of what a SYNC may find as its lane's last operation before it: with cases that can be any. */
+static void add_sync_events(struct cct_executor *x, int sync) {
   const struct cct_op *ops = x->program->ops;
-  int before = -1, last = -1;
+  int before = -1, last = -1, is_any = has_cases(x->program);
   for (int id = 0; id < x->program->n_ops; id++)
     if (is_unit(x, id) && ops[id].lane == ops[sync].lane) {
       before = id < sync ? id : before;
       last = id;
+      if (is_any && x->plan[id].event < 0)
+        x->plan[id].event = x->n_events++;
     }
-  if (last >= 0)
-    add_edge(x, before >= 0 ? before : last, before < 0);
+  int target = before >= 0 ? before : last;
+  if (target >= 0 && x->plan[target].event < 0)
+    x->plan[target].event = x->n_events++;
+}
+
+/* What each SYNC finds so, and what the next step's will. */
+static void plan_syncs(struct cct_executor *x) {
+  for (int lane = 0; lane < x->program->n_lanes; lane++)
+    x->last_on_lane[lane] = -1;
+  for (int id = 0; id < x->program->n_ops; id++) {
+    const struct cct_op *op = &x->program->ops[id];
+    if (x->plan[id].is_out)
+      continue;
+    if (op->kind == CCT_OP_SYNC)
+      x->plan[id].sync_before = x->last_on_lane[op->lane];
+    else if (is_unit(x, id))
+      x->last_on_lane[op->lane] = id;
+  }
 }
 
 static void plan_brackets(struct cct_executor *x) {
@@ -74,7 +98,8 @@ static void plan_brackets(struct cct_executor *x) {
     plan->event = -1;
     plan->in_graph = graphs > 0;
     plan->in_group = groups > 0;
-    if ((op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP) && depth < 64) {
+    if ((op->kind == CCT_OP_GRAPH || op->kind == CCT_OP_PHASE || op->kind == CCT_OP_GROUP || op->kind == CCT_OP_CASE) &&
+        depth < 64) {
       open[depth++] = id;
       graphs += op->kind == CCT_OP_GRAPH;
       groups += op->kind == CCT_OP_GROUP;
@@ -89,8 +114,9 @@ static void plan_brackets(struct cct_executor *x) {
 
 enum cct_status cct_cuda_plan_edges(struct cct_executor *x) {
   const struct cct_program *program = x->program;
+  x->last_on_lane = calloc((size_t)program->n_lanes + 1, sizeof *x->last_on_lane);
   x->edges = calloc((size_t)(program->n_waits + program->n_ops) + 1, sizeof *x->edges);
-  if (!x->edges)
+  if (!x->edges || !x->last_on_lane)
     return cct_fail(CCT_NOMEM, "out of memory");
   plan_brackets(x);
   for (int id = 0; id < program->n_ops; id++) {
@@ -103,7 +129,7 @@ enum cct_status cct_cuda_plan_edges(struct cct_executor *x) {
         add_edge(x, wait->id, wait->is_previous);
     }
     if (op->kind == CCT_OP_SYNC && x->n_hosts > 1)
-      add_sync_edge(x, id);
+      add_sync_events(x, id);
     plan->n_edges = x->n_edges - plan->first_edge;
   }
   x->events = calloc((size_t)x->n_events + 1, sizeof *x->events);
@@ -115,7 +141,7 @@ enum cct_status cct_cuda_plan_edges(struct cct_executor *x) {
   return status;
 }
 
-static int blocks_for(const struct cct_backend *backend, int64_t bytes) {
+int cct_cuda_blocks(const struct cct_backend *backend, int64_t bytes) {
   int64_t blocks = bytes / (256 * 16 * 4) + 1, most = 8 * backend->sms; /* 256 threads, 4 loads of 16 bytes each */
   return (int)(blocks < most ? blocks : most);
 }
@@ -131,6 +157,10 @@ static int square_edge(double flops) {
  * cores run at about the rate that fused attention reaches. */
 #define ATTENTION_FLOPS_PER_BYTE 240.0
 
+int cct_cuda_attention_edge(double flops, int64_t kv_bytes) {
+  return flops > ATTENTION_FLOPS_PER_BYTE * (double)kv_bytes ? square_edge(flops) : 0;
+}
+
 static void bind_values(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   struct planned *plan = &x->plan[id];
@@ -142,14 +172,14 @@ static void bind_values(struct cct_executor *x, int id) {
   case CCT_OP_ATTENTION: {
     double flops = (double)cct_quantity_value(op->attention.flops, &binding);
     plan->bytes = cct_quantity_value(op->attention.kv_bytes, &binding);
-    plan->product = flops > ATTENTION_FLOPS_PER_BYTE * (double)plan->bytes ? square_edge(flops) : 0;
+    plan->product = cct_cuda_attention_edge(flops, plan->bytes);
     plan->m = plan->product;
-    plan->blocks = blocks_for(x->backend, plan->in_graph ? INT64_MAX / 2 : plan->bytes);
+    plan->blocks = cct_cuda_blocks(x->backend, plan->in_graph ? INT64_MAX / 2 : plan->bytes);
     break;
   }
   case CCT_OP_ELEMENTWISE:
     plan->bytes = cct_quantity_value(op->elementwise.bytes, &binding);
-    plan->blocks = blocks_for(x->backend, plan->bytes);
+    plan->blocks = cct_cuda_blocks(x->backend, plan->bytes);
     break;
   case CCT_OP_COLLECTIVE:
     plan->bytes = cct_quantity_value(op->collective.bytes, &binding);
@@ -162,7 +192,7 @@ static void bind_values(struct cct_executor *x, int id) {
     break;
   case CCT_OP_COPY:
     plan->bytes = cct_quantity_value(op->copy.bytes, &binding);
-    plan->blocks = blocks_for(x->backend, plan->bytes);
+    plan->blocks = cct_cuda_blocks(x->backend, plan->bytes);
     break;
   case CCT_OP_DELAY:
     cct_cuda_delay_plan(x, id);
@@ -206,13 +236,26 @@ static enum cct_status take_binding(struct cct_executor *x, const struct cct_bin
   return status;
 }
 
-static enum cct_status plan_all(struct cct_executor *x) {
-  for (int id = 0; id < x->program->n_ops; id++)
-    bind_values(x, id);
-  enum cct_status status = cct_cuda_allocate(x);
+void cct_cuda_plan_values(struct cct_executor *x) {
+  struct cct_binding binding = {x->slots, x->matrices};
+  for (int id = 0; id < x->program->n_ops; id++) {
+    struct planned *plan = &x->plan[id];
+    plan->is_out = !cct_op_is_performed(x->program, &x->program->ops[id], &binding);
+    plan->bytes = plan->m = plan->delay_ns = plan->product = 0;
+    plan->captured = NULL;
+    if (!plan->is_out)
+      bind_values(x, id);
+  }
+  plan_syncs(x);
+}
+
+enum cct_status cct_cuda_plan_entries(struct cct_executor *x) {
+  enum cct_status status = CCT_OK;
   for (int id = 0; !status && id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];
     enum cct_op_kind kind = op->kind;
+    if (x->plan[id].is_out)
+      continue;
     if (kind == CCT_OP_COLLECTIVE && op->collective.algorithm != CCT_ALGORITHM_AUTO &&
         (x->plan[id].bytes > CCT_P2P_LIMIT_BYTES || x->plan[id].bytes % 16))
       status = cct_fail(CCT_UNSUPPORTED,
@@ -224,6 +267,16 @@ static enum cct_status plan_all(struct cct_executor *x) {
     else if (kind == CCT_OP_COPY)
       status = cct_cuda_bounce_prepare(x, id);
   }
+  return status;
+}
+
+static enum cct_status plan_all(struct cct_executor *x) {
+  cct_cuda_plan_values(x);
+  enum cct_status status = cct_cuda_allocate(x);
+  if (!status)
+    status = cct_cuda_plan_entries(x);
+  if (!status && x->carrier)
+    memcpy(x->carrier, x->slots, (size_t)x->program->n_slots * sizeof *x->slots);
   if (!status && x->program->n_slots)
     status = cct_cuda_upload(x->device_slots, x->slots, (size_t)x->program->n_slots * sizeof *x->slots);
   return status;
@@ -268,5 +321,6 @@ enum cct_status cct_cuda_bind(struct cct_executor *x, const struct cct_binding *
     status = cct_cuda_delays_prepare(x);
   if (!status)
     status = cct_cuda_graphs_prepare(x);
-  return agree(x, status, &must);
+  status = agree(x, status, &must);
+  return status;
 }

@@ -108,9 +108,9 @@ struct lt_plan { /* a cublasLt product, made once for its shape */
   cublasLtMatmulAlgo_t algorithm;
 };
 
-/* An entry has so many events, taken in turn by its repetitions: a host lane is never more than two ahead of another,
- * and waits reach one repetition back. */
-#define EVENTS 3
+/* An entry has so many events, taken in turn by its repetitions: a host lane is never more than four steps ahead of
+ * another (two repetitions of a burst), and waits reach one back. */
+#define EVENTS 6
 
 struct edge { /* a wait on another lane's operation */
   int op, is_previous;
@@ -145,6 +145,8 @@ struct planned {    /* an operation with this binding's values */
   void **pointers; /* grouped GEMM: device arrays of A, B and C pointers, one after the other */
   int product;     /* ATTENTION by arithmetic: the edge of its square product; 0: by bytes */
   int blocks;
+  int is_out;              /* stands in a CASE that this binding does not choose */
+  int sync_before;         /* SYNC: the lane's last operation before it in this step, -1: none */
   int in_graph, in_group;  /* stands inside a GRAPH, a GROUP */
   int end;                 /* brackets: id of the END */
   int first_edge, n_edges; /* waits that need an event */
@@ -157,12 +159,20 @@ struct planned {    /* an operation with this binding's values */
  * matrix changes from step to step), and what the kernel of a DELAY costs behind it. */
 struct clear_time {
   struct clear_time *next;
-  uint64_t shape;
+  uint64_t shape, family; /* family: the shape whatever its size, 0: of no other size */
+  int64_t bytes;
   double ns, ns_per_byte;
   int64_t own_ns;
 };
 
 struct hosts; /* threads of the host lanes beyond the first */
+
+struct last_unit { /* the last operation enqueued on a GPU lane; id -1: none */
+  int id, rep;
+};
+
+/* Steps of a sequence that are under way at once: bound, or read by a lane that lags. */
+#define VIEWS 8
 
 struct cct_executor {
   struct cct_backend *backend;
@@ -173,11 +183,23 @@ struct cct_executor {
   struct storage *buffers, scratch[3]; /* scratch: what operations without a buffer read and write */
   struct storage host[3];              /* by pinned, pageable, mapped: the host side of copies without a buffer */
   struct planned *plan;
+  const struct planned *before; /* of the step before; of a burst: `plan` */
+  int *last_on_lane;            /* the last operation of a step on each GPU lane, -1: none */
   struct edge *edges;
   int n_edges;
   cudaEvent_t (*events)[EVENTS];
   int n_events;
   int64_t *slots, *device_slots;
+  /* Copies that carry the binding: VIEWS pinned blocks, each with the slots in front, and what tells that one was read
+   * (cuda_sequence.c). */
+  char *carrier;
+  int64_t carrier_bytes;
+  cudaEvent_t carried[VIEWS];
+  int block;                /* this step's */
+  struct plan_cache *cache; /* NULL until a sequence may come */
+  /* Of a step of a sequence alone, which a copy of the executor performs that has a plan and slots of its own. */
+  int is_in_sequence;
+  const struct last_unit *earlier; /* by lane, before this step */
   struct cct_matrix *matrices;
   struct lt_plan *lt_plans;
   struct captured *graphs;
@@ -207,8 +229,16 @@ uint64_t cct_cuda_fold(uint64_t seed, uint64_t value);
 /* What identifies op's duration: kind, sizes, type, group, algorithm and mode. */
 uint64_t cct_cuda_op_shape(const struct cct_executor *x, int id);
 
+/* Sets what the binding in x->slots makes of each entry; touches no memory of the GPU. */
+void cct_cuda_plan_values(struct cct_executor *x);
+/* Prepares entries for being enqueued: handles, products, pointer arrays. */
+enum cct_status cct_cuda_plan_entries(struct cct_executor *x) CCT_CHECKED;
+int cct_cuda_attention_edge(double flops, int64_t kv_bytes); /* of its square product; 0: it streams */
+int cct_cuda_blocks(const struct cct_backend *backend, int64_t bytes);
+
 /* cuda_memory.c: buffers sized for the plan; refuses what does not fit, with the bytes. */
 enum cct_status cct_cuda_allocate(struct cct_executor *x) CCT_CHECKED;
+enum cct_status cct_cuda_place(struct cct_executor *x) CCT_CHECKED;  /* operands, in the memory there is */
 enum cct_status cct_cuda_refill(struct cct_executor *x) CCT_CHECKED; /* random values, after a check left others */
 void cct_cuda_release(struct cct_executor *x);
 int64_t cct_cuda_type_bytes(enum cct_type type, int64_t elements);
@@ -223,6 +253,8 @@ enum cct_status cct_cuda_walk(struct cct_executor *x, int first, int last, int r
 enum cct_status cct_cuda_unit(struct cct_executor *x, int id, int rep, enum mode mode) CCT_CHECKED;
 /* SYNC, HOSTWORK or a host lane's DELAY, once what it waits for is enqueued. */
 enum cct_status cct_cuda_host_entry(struct cct_executor *x, int id, int rep) CCT_CHECKED;
+/* Reads its bytes on the device. */
+int cct_cuda_streams(const struct cct_executor *x, int id, struct cct_quantity *bytes_out);
 int cct_cuda_is_host_entry(const struct cct_program *program, const struct cct_op *op);
 /* Entry `id` alone, without its waits: a GROUP whole. */
 enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum mode mode) CCT_CHECKED;
@@ -233,6 +265,32 @@ enum cct_status cct_cuda_hosts_open(struct cct_executor *x) CCT_CHECKED;
 void cct_cuda_hosts_close(struct cct_executor *x);
 void cct_cuda_hosts_begin(struct cct_executor *x, int n);
 enum cct_status cct_cuda_hosts_run(struct cct_executor *x) CCT_CHECKED;
+/* A sequence, step by step, by the rank's own thread, which is the first host lane: until all lanes are near enough for
+ * `step` to be asked for; once it is bound in views[step % VIEWS]; its entries; the end of all lanes. */
+void cct_cuda_hosts_sequence(struct cct_executor *x, struct cct_executor *views, struct cct_sequence *sequence);
+enum cct_status cct_cuda_hosts_await(struct cct_executor *x, int step) CCT_CHECKED;
+enum cct_status cct_cuda_hosts_quiet(struct cct_executor *x,
+                                     int step) CCT_CHECKED; /* all lanes are through those before */
+void cct_cuda_hosts_bound(struct cct_executor *x, int step);
+enum cct_status cct_cuda_hosts_step(struct cct_executor *x, int step) CCT_CHECKED;
+enum cct_status cct_cuda_hosts_end(struct cct_executor *x, int steps, enum cct_status status) CCT_CHECKED;
+
+/* cuda_cache.c: plans of bindings, found by what in them the host plans for. */
+enum cct_status cct_cuda_cache_open(struct cct_executor *x) CCT_CHECKED; /* once */
+void cct_cuda_cache_clear(struct cct_executor *x);                       /* addresses or graphs changed */
+void cct_cuda_cache_close(struct cct_executor *x);
+/* Gives `view`, whose slots are bound, its plan. A graph that is missing, since memory grew after its capture, is
+ * captured when all is quiet; CCT_USAGE where memory or measurements are, which all ranks would have to stop for. */
+enum cct_status cct_cuda_cache_plan(struct cct_executor *x, struct cct_executor *view, int step,
+                                    const struct cct_binding *binding) CCT_CHECKED;
+
+/* cuda_sequence.c */
+/* Room for the largest copy that carries the binding; *grown_out: addresses changed. */
+enum cct_status cct_cuda_carrier_provide(struct cct_executor *x, int *grown_out) CCT_CHECKED;
+void cct_cuda_carrier_close(struct cct_executor *x);
+enum cct_status cct_cuda_carried(struct cct_executor *x, cudaStream_t stream) CCT_CHECKED; /* the block, once there */
+enum cct_status cct_cuda_sequence(struct cct_executor *x, struct cct_sequence *sequence,
+                                  struct cct_burst *burst) CCT_CHECKED;
 
 /* cuda_gemm.c */
 enum cct_status cct_cuda_gemm_prepare(struct cct_executor *x, int id) CCT_CHECKED; /* handles, plans, pointer arrays */
@@ -277,6 +335,7 @@ void cct_cuda_seal_close(struct cct_backend *backend);
 /* cuda_graph.c */
 int cct_cuda_graphs_missing(struct cct_executor *x);
 enum cct_status cct_cuda_graphs_prepare(struct cct_executor *x) CCT_CHECKED; /* captures what this binding lacks */
+enum cct_status cct_cuda_graphs_capture(struct cct_executor *x) CCT_CHECKED; /* the same, whatever is held */
 enum cct_status cct_cuda_count_nodes(struct cct_executor *x) CCT_CHECKED;
 enum cct_status
 cct_cuda_graphs_renew(struct cct_executor *x) CCT_CHECKED; /* the fresh ones, before a burst; all ranks */
@@ -349,6 +408,10 @@ enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *nam
 
 static inline int is_gpu_lane(const struct cct_program *program, int lane) {
   return lane >= 0 && program->lanes[lane].kind == CCT_LANE_STREAM;
+}
+/* What this step, or the one before, leaves out: nobody waits for it. */
+static inline int is_left_out(const struct cct_executor *x, int id, int is_previous) {
+  return is_previous ? x->before[id].is_out : x->plan[id].is_out;
 }
 /* What a host lane hands to a GPU lane as a whole. */
 static inline int is_unit(const struct cct_executor *x, int id) {

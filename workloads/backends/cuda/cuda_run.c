@@ -13,7 +13,7 @@ static enum cct_status stream_waits(struct cct_executor *x, const struct planned
   enum cct_status status = CCT_OK;
   for (int e = plan->first_edge; !status && e < plan->first_edge + plan->n_edges; e++) {
     const struct edge *edge = &x->edges[e];
-    if (edge->is_previous && rep == 0)
+    if ((edge->is_previous && rep == 0) || is_left_out(x, edge->op, edge->is_previous))
       continue;
     cudaEvent_t event = event_of(x, edge->op, rep - edge->is_previous);
     status = CCT_CUDA(cudaStreamWaitEvent(stream, event, 0));
@@ -25,11 +25,23 @@ static enum cct_status host_waits(struct cct_executor *x, const struct planned *
   enum cct_status status = CCT_OK;
   for (int e = plan->first_edge; !status && e < plan->first_edge + plan->n_edges; e++) {
     const struct edge *edge = &x->edges[e];
-    if (edge->is_previous && rep == 0)
+    if ((edge->is_previous && rep == 0) || is_left_out(x, edge->op, edge->is_previous))
       continue;
     status = cct_cuda_wait_event(x->backend, event_of(x, edge->op, rep - edge->is_previous));
   }
   return status;
+}
+
+/* With one host lane a SYNC waits for its whole stream. With more, another one may have added what stands behind the
+ * SYNC: it waits for the lane's last operation before it, or of the steps before. */
+static enum cct_status sync_lane(struct cct_executor *x, int id, int rep) {
+  int lane = x->program->ops[id].lane;
+  struct last_unit last = {x->plan[id].sync_before, rep};
+  if (x->n_hosts == 1)
+    return cct_cuda_wait_stream(x->backend, x->lanes[lane].stream);
+  if (last.id < 0)
+    last = x->earlier ? x->earlier[lane] : (struct last_unit){rep ? x->last_on_lane[lane] : -1, rep - 1};
+  return last.id < 0 ? CCT_OK : cct_cuda_wait_event(x->backend, event_of(x, last.id, last.rep));
 }
 
 static enum cct_status record(struct cct_executor *x, int id, cudaStream_t stream, int rep) {
@@ -54,6 +66,12 @@ static enum cct_status delay(const struct planned *plan, cudaStream_t stream) {
   return CCT_CUDA(cct_kernel_spin(plan->delay_ns > plan->own_ns ? plan->delay_ns - plan->own_ns : 0, stream));
 }
 
+/* What is not captured is sized by its step. */
+static int blocks_of(const struct cct_executor *x, const struct planned *plan, struct cct_quantity q) {
+  struct cct_binding binding = {.slots = x->slots};
+  return plan->in_graph ? plan->blocks : cct_cuda_blocks(x->backend, cct_quantity_value(q, &binding));
+}
+
 static struct cct_device_bytes device_bytes(const struct cct_executor *x, struct cct_quantity q) {
   return (struct cct_device_bytes){q.base, q.per, q.slot, x->device_slots};
 }
@@ -69,10 +87,11 @@ enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum m
     if (plan->product)
       return cct_cuda_attention_product(x, id);
     return CCT_CUDA(cct_kernel_stream(plan->in[0], plan->in_capacity, device_bytes(x, op->attention.kv_bytes),
-                                      plan->blocks, x->sink, stream));
+                                      blocks_of(x, plan, op->attention.kv_bytes), x->sink, stream));
   case CCT_OP_ELEMENTWISE:
     return CCT_CUDA(cct_kernel_elementwise(plan->in[0], plan->in_capacity, plan->out, plan->out_capacity,
-                                           device_bytes(x, op->elementwise.bytes), plan->blocks, stream));
+                                           device_bytes(x, op->elementwise.bytes),
+                                           blocks_of(x, plan, op->elementwise.bytes), stream));
   case CCT_OP_COLLECTIVE:
     return cct_cuda_collective(x, id, rep);
   case CCT_OP_GROUP:
@@ -93,6 +112,14 @@ enum cct_status cct_cuda_enqueue(struct cct_executor *x, int id, int rep, enum m
   }
 }
 
+int cct_cuda_streams(const struct cct_executor *x, int id, struct cct_quantity *bytes_out) {
+  const struct cct_op *op = &x->program->ops[id];
+  if (x->plan[id].is_out || x->plan[id].product)
+    return 0;
+  *bytes_out = op->kind == CCT_OP_ELEMENTWISE ? op->elementwise.bytes : op->attention.kv_bytes;
+  return op->kind == CCT_OP_ELEMENTWISE || op->kind == CCT_OP_ATTENTION;
+}
+
 enum cct_status cct_cuda_host_entry(struct cct_executor *x, int id, int rep) {
   const struct cct_op *op = &x->program->ops[id];
   int64_t start_ns = x->spans ? cct_clock_ns() : 0;
@@ -101,8 +128,8 @@ enum cct_status cct_cuda_host_entry(struct cct_executor *x, int id, int rep) {
     return status;
   if (op->kind != CCT_OP_SYNC)
     host_hold(op->kind == CCT_OP_HOSTWORK ? op->hostwork.ns : x->plan[id].delay_ns, op->kind == CCT_OP_HOSTWORK);
-  else if (x->n_hosts == 1) /* else it waits for the lane's last entry before it: others may have added more */
-    status = cct_cuda_wait_stream(x->backend, x->lanes[op->lane].stream);
+  else
+    status = sync_lane(x, id, rep);
   if (x->spans)
     cct_cuda_trace_host(x, id, start_ns);
   return status;
@@ -111,6 +138,14 @@ enum cct_status cct_cuda_host_entry(struct cct_executor *x, int id, int rep) {
 int cct_cuda_is_host_entry(const struct cct_program *program, const struct cct_op *op) {
   return op->kind == CCT_OP_HOSTWORK || op->kind == CCT_OP_SYNC ||
          (op->kind == CCT_OP_DELAY && !is_gpu_lane(program, op->lane));
+}
+
+/* Traced, what streams also tells how much: the bytes it read on the device, in the ring of stamps. */
+static enum cct_status note(struct cct_executor *x, int id, enum mode mode) {
+  struct cct_quantity q;
+  if (!x->marks || mode == MODE_COUNT || mode == MODE_WARM || !cct_cuda_streams(x, id, &q))
+    return CCT_OK;
+  return CCT_CUDA(cct_kernel_note(x->backend->ring, id, device_bytes(x, q), x->lanes[x->program->ops[id].lane].stream));
 }
 
 /* Nothing but its own kernels tells a traced entry's time. */
@@ -135,13 +170,15 @@ enum cct_status cct_cuda_unit(struct cct_executor *x, int id, int rep, enum mode
     status = cct_cuda_enqueue(x, id, rep, mode);
   if (!status)
     status = mark(x, id, 1, mode);
+  if (!status)
+    status = note(x, id, mode);
   int last_covered = op->kind == CCT_OP_GROUP ? plan->end : id;
   for (int member = id; !status && mode != MODE_COUNT && member <= last_covered; member++)
     status = record(x, member, stream, rep);
   return status;
 }
 
-static int is_left_out(const struct cct_op *op, enum mode mode) {
+static int is_uncounted(const struct cct_op *op, enum mode mode) {
   return mode == MODE_COUNT && op->kind == CCT_OP_COPY &&
          (op->copy.is_blocking || op->copy.is_bounce || op->copy.memory == CCT_MEM_PAGEABLE);
 }
@@ -150,7 +187,8 @@ enum cct_status cct_cuda_walk(struct cct_executor *x, int first, int last, int r
   enum cct_status status = CCT_OK;
   for (int id = first; !status && id < last; id++) {
     const struct cct_op *op = &x->program->ops[id];
-    if (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_END || is_left_out(op, mode))
+    if (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_CASE || op->kind == CCT_OP_END || x->plan[id].is_out ||
+        is_uncounted(op, mode))
       continue;
     if (op->kind == CCT_OP_GRAPH && mode == MODE_WARM)
       continue;

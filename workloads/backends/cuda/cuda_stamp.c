@@ -149,6 +149,15 @@ static uint64_t clear_shape(const struct cct_executor *x, int id) {
                        (uint64_t)op->collective.group * 64 + (uint64_t)op->lane + 1);
 }
 
+static uint64_t family(const struct cct_executor *x, int id) {
+  const struct cct_op *op = &x->program->ops[id];
+  if (op->kind != CCT_OP_COLLECTIVE || matrix_of(x, id))
+    return 0;
+  uint64_t of = cct_cuda_fold((uint64_t)op->collective.kind * 64 + (uint64_t)op->collective.group + 1,
+                              (uint64_t)x->plan[id].in_graph);
+  return cct_cuda_fold(of, (uint64_t)op->collective.type * 64 + (uint64_t)op->collective.algorithm);
+}
+
 static struct clear_time *find(const struct cct_executor *x, int id) {
   uint64_t shape = clear_shape(x, id);
   struct clear_time *t = x->clear;
@@ -157,29 +166,54 @@ static struct clear_time *find(const struct cct_executor *x, int id) {
   return t;
 }
 
+/* As measured; in a sequence, which stops for no measurement, between the nearest sizes that were, or as the nearest.
+ */
+static int clear_of(const struct cct_executor *x, int id, struct clear_time *out) {
+  const struct clear_time *exact = find(x, id), *below = NULL, *above = NULL;
+  uint64_t of = family(x, id);
+  int64_t bytes = x->plan[id].bytes;
+  if (exact) {
+    *out = *exact;
+    return 1;
+  }
+  for (const struct clear_time *t = x->clear; x->is_in_sequence && of && t; t = t->next) {
+    if (t->family == of && t->bytes <= bytes && (!below || t->bytes > below->bytes))
+      below = t;
+    if (t->family == of && t->bytes >= bytes && (!above || t->bytes < above->bytes))
+      above = t;
+  }
+  if (!below && !above)
+    return 0;
+  *out = below ? *below : *above;
+  if (below && above && above->bytes > below->bytes)
+    out->ns += (above->ns - below->ns) * (double)(bytes - below->bytes) / (double)(above->bytes - below->bytes);
+  return 1;
+}
+
 void cct_cuda_delay_plan(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   struct planned *plan = &x->plan[id];
-  const struct clear_time *clear = op->delay.of >= 0 ? find(x, op->delay.of) : NULL;
+  struct clear_time clear;
   plan->delay_ns = op->delay.ns;
   plan->own_ns = is_gpu_lane(x->program, op->lane) ? x->backend->spin_cost_ns[plan->in_graph] : 0;
-  if (!clear)
+  if (op->delay.of < 0 || !clear_of(x, op->delay.of, &clear))
     return;
   const struct cct_matrix *matrix = matrix_of(x, op->delay.of);
-  double ns = clear->ns + (matrix ? clear->ns_per_byte * cct_busiest_bytes(matrix) : 0);
+  double ns = clear.ns + (matrix ? clear.ns_per_byte * cct_busiest_bytes(matrix) : 0);
   plan->delay_ns += llround(op->delay.stretch * ns);
-  plan->own_ns = clear->own_ns;
+  plan->own_ns = clear.own_ns;
 }
 
 static int is_behind(const struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
-  return op->kind == CCT_OP_DELAY && op->delay.of >= 0 && is_gpu_lane(x->program, op->lane);
+  return op->kind == CCT_OP_DELAY && !x->plan[id].is_out && op->delay.of >= 0 && is_gpu_lane(x->program, op->lane);
 }
 
 int cct_cuda_delays_missing(const struct cct_executor *x) {
   int missing = 0;
+  struct clear_time clear;
   for (int id = 0; id < x->program->n_ops; id++)
-    missing += is_behind(x, id) && !find(x, x->program->ops[id].delay.of);
+    missing += is_behind(x, id) && !clear_of(x, x->program->ops[id].delay.of, &clear);
   return missing;
 }
 
@@ -223,7 +257,7 @@ static enum cct_status fit_exchange(struct cct_executor *x, int id, struct clear
  * operation and the wanted time. */
 static enum cct_status measure(struct cct_executor *x, int id) {
   const int64_t spin_ns = 10000;
-  struct clear_time t = {.shape = clear_shape(x, id)};
+  struct clear_time t = {.shape = clear_shape(x, id), .family = family(x, id), .bytes = x->plan[id].bytes};
   double alone_ns = 0, with_ns = 0;
   enum cct_status status = time_op(x, id, -1, &alone_ns);
   if (!status)
@@ -262,7 +296,7 @@ enum cct_status cct_cuda_delays_prepare(struct cct_executor *x) {
       status = is_first ? measure(x, id) : CCT_OK;
     }
   for (int id = 0; id < n; id++)
-    if (x->program->ops[id].kind == CCT_OP_DELAY)
+    if (x->program->ops[id].kind == CCT_OP_DELAY && !x->plan[id].is_out)
       cct_cuda_delay_plan(x, id);
   free(is_wanted);
   return status;

@@ -71,7 +71,8 @@ enum cct_status cct_cuda_trace(struct cct_executor *x, int owned, struct cct_spa
     const struct cct_op *op = &x->program->ops[id];
     int64_t to_burst_ns = x->clock_ns - x->start_ns;
     group = op->kind == CCT_OP_GROUP ? id : op->kind == CCT_OP_END && op->end.opens == group ? -1 : group;
-    if (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_END)
+    if (op->kind == CCT_OP_PHASE || op->kind == CCT_OP_CASE || op->kind == CCT_OP_END ||
+        !cct_op_is_performed(x->program, op, &(struct cct_binding){.slots = x->slots}))
       spans[id] = (struct cct_span){-1, -1};
     else if (group >= 0 && group != id)
       spans[id] = spans[group];
