@@ -390,6 +390,8 @@ enum cct_status cct_cuda_run_communicator(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_memory(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_marker(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_managed(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_pinned(struct experiment *e) CCT_CHECKED;
+enum cct_status cct_cuda_run_overlap(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_mapped(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_processes(struct experiment *e) CCT_CHECKED;
 enum cct_status cct_cuda_run_aes_rate(struct experiment *e) CCT_CHECKED;

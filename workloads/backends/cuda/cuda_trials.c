@@ -75,6 +75,25 @@ enum cct_status cct_cuda_run_managed(struct experiment *e) {
   return CCT_OK;
 }
 
+enum cct_status cct_cuda_run_pinned(struct experiment *e) {
+  size_t bytes = (size_t)e->parameters[0];
+  void *memory = NULL, *device = NULL;
+  cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+  if (error == cudaSuccess) {
+    memset(memory, 1, bytes);
+    error = cudaMalloc(&device, bytes);
+  }
+  if (error == cudaSuccess)
+    error = cudaMemcpyAsync(device, memory, bytes, cudaMemcpyHostToDevice, e->backend->side);
+  if (error == cudaSuccess)
+    error = cudaStreamSynchronize(e->backend->side);
+  cudaFree(device);
+  cudaFreeHost(memory);
+  forget_error();
+  give(e, (double)error);
+  return CCT_OK;
+}
+
 enum cct_status cct_cuda_run_mapped(struct experiment *e) {
   void *memory = NULL;
   int64_t bytes = (int64_t)e->parameters[0];
@@ -90,6 +109,67 @@ enum cct_status cct_cuda_run_mapped(struct experiment *e) {
   forget_error();
   give(e, (double)error);
   return CCT_OK;
+}
+
+/* ---- streams beside each other ---- */
+
+struct beside {
+  struct cct_backend *backend;
+  cudaStream_t other;
+  void *pinned, *device;
+  size_t bytes;
+};
+
+/* How long a kernel of `spin_ns` (0: none) on one stream and on the other one like it, or a copy (0: neither), take. */
+static enum cct_status time_both(const struct beside *b, int64_t spin_ns, int64_t other_ns, int is_copying,
+                                 int64_t *took_ns_out) {
+  int64_t start_ns = cct_clock_ns();
+  enum cct_status status = spin_ns ? CCT_CUDA(cct_kernel_spin(spin_ns, b->backend->side)) : CCT_OK;
+  if (!status && other_ns)
+    status = CCT_CUDA(cct_kernel_spin(other_ns, b->other));
+  if (!status && is_copying)
+    status = CCT_CUDA(cudaMemcpyAsync(b->device, b->pinned, b->bytes, cudaMemcpyHostToDevice, b->other));
+  if (!status)
+    status = cct_cuda_wait_stream(b->backend, b->backend->side);
+  if (!status)
+    status = cct_cuda_wait_stream(b->backend, b->other);
+  *took_ns_out = cct_clock_ns() - start_ns;
+  return status;
+}
+
+static enum cct_status time_overlap(struct experiment *e, const struct beside *b) {
+  enum {
+    SPIN_NS = 2000000
+  };
+  int64_t alone_ns = 0, both_ns = 0, copy_ns = 0;
+  enum cct_status status = time_both(b, SPIN_NS, SPIN_NS, 1, &both_ns); /* loads and opens what there is */
+  if (!status)
+    status = time_both(b, SPIN_NS, 0, 0, &alone_ns);
+  if (!status)
+    status = time_both(b, SPIN_NS, SPIN_NS, 0, &both_ns);
+  give(e, alone_ns > 0 ? (double)both_ns / (double)alone_ns : 0);
+  if (!status)
+    status = time_both(b, 0, 0, 1, &copy_ns);
+  if (!status)
+    status = time_both(b, copy_ns, 0, 1, &both_ns);
+  give(e, copy_ns > 0 ? (double)both_ns / (double)copy_ns : 0);
+  return status;
+}
+
+enum cct_status cct_cuda_run_overlap(struct experiment *e) {
+  struct beside b = {.backend = e->backend, .bytes = (size_t)e->parameters[0]};
+  enum cct_status status = CCT_CUDA(cudaStreamCreateWithFlags(&b.other, cudaStreamNonBlocking));
+  if (!status)
+    status = CCT_CUDA(cudaHostAlloc(&b.pinned, b.bytes, cudaHostAllocDefault));
+  if (!status)
+    status = CCT_CUDA(cudaMalloc(&b.device, b.bytes));
+  if (!status)
+    status = time_overlap(e, &b);
+  cudaFree(b.device);
+  cudaFreeHost(b.pinned);
+  if (b.other)
+    cudaStreamDestroy(b.other);
+  return status;
 }
 
 enum cct_status cct_cuda_run_gdr(struct experiment *e) {
