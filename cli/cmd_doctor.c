@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/doctor_trials.h"
 #include "cli/document.h"
 #include "json/json.h"
 #include "machine/doctor.h"
@@ -57,7 +58,11 @@ enum cct_status cct_cmd_doctor(const struct cct_options *options, const char *co
     return cct_fail(CCT_USAGE, "'%s': doctor takes no argument; --fixture FILE judges a recorded machine", args[0]);
   if (fixture && nccl_log)
     return cct_fail(CCT_USAGE, "--nccl-log is of this machine, --fixture is another: give one of them");
+  if (fixture && options->v[CCT_OPT_TRY].i)
+    return cct_fail(CCT_USAGE, "--try is of this machine, --fixture is another: give one of them");
   enum cct_status status = fixture ? cct_machine_load(fixture, &machine) : cct_machine_read(nccl_log, &machine);
+  if (!status && options->v[CCT_OPT_TRY].i)
+    status = cct_doctor_try(options, &machine);
   if (status)
     return status;
   int n = cct_doctor_judge(&machine, (int)options->v[CCT_OPT_BEFORE_RUN].i, findings);

@@ -234,6 +234,8 @@ enum cct_option_scope {
     "compare although these facts differ (stamped on every page)")                                                     \
   X(BEFORE_RUN, "before-run", 0, FLAG, 0, 0, NULL, NULL, CCT_DOCTOR, COMMAND,                                          \
     "also ask whether this machine is fresh enough to be measured")                                                    \
+  X(TRY, "try", 0, FLAG, 0, 0, NULL, NULL, CCT_DOCTOR, COMMAND,                                                        \
+    "also open the GPUs and try what they can do, for some 20 seconds")                                                \
   X(FIXTURE, "fixture", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND,                                              \
     "judge a recorded machine instead of this one")                                                                    \
   X(NCCL_LOG, "nccl-log", 0, TEXT, 0, 0, NULL, "FILE", CCT_DOCTOR, COMMAND,                                            \

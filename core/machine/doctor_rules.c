@@ -165,6 +165,78 @@ const struct cct_rule cct_rules[] = {
               "compare probe aes with a core's 9 GB/s or more; OpenSSL 3.1 has it, some distributions' 3.0 too",
               "measured on cores with VAES: 4.4 GB/s with Debian's 3.0.22, 12.3 GB/s with Ubuntu's 3.0.13"),
 
+    /* ---- tried for real (--try) ---- */
+    ROW("try-pinned.refused", BAD, ALL(OVER(TRY_PINNED, 0)), "pinned memory is refused, or cannot be copied from",
+        "look at the CUDA error code; ulimit -l, the guest's memory, swiotlb"),
+    ROW("try-pinned.works", OK, ALL(IS(TRY_PINNED, 0)), "pinned memory works", NULL),
+
+    ROW("try-mapped.refused", WARN, ALL(OVER(TRY_MAPPED, 0)), "no kernel can read mapped host memory",
+        "copy explicitly; take engines' zero-copy paths away"),
+    ROW("try-mapped.works", OK, ALL(IS(TRY_MAPPED, 0)), "mapped memory works", NULL),
+
+    ROW("try-managed.refused", WARN, ALL(OVER(TRY_MANAGED, 0)), "no managed memory",
+        "allocate with cudaMalloc and copy explicitly"),
+    ROW("try-managed.works", OK, ALL(IS(TRY_MANAGED, 0)), "managed memory works", NULL),
+
+    ROW("try-register.refused", WARN, ALL(OVER(TRY_REGISTER, 0)), "cudaHostRegister is refused",
+        "allocate with cudaHostAlloc; engines that register memory of their own need that switched off"),
+    ROW("try-register.works", OK, ALL(IS(TRY_REGISTER, 0)), "cudaHostRegister works", NULL),
+
+    ROW("try-peer.none", WARN, ALL(OVER(TRY_NO_PEER, 0)),
+        "pairs of GPUs without peer access: what they say goes by the host",
+        "set the multi-GPU mode on the host, or measure one GPU"),
+    ROW("try-peer.works", OK, ALL(IS(TRY_NO_PEER, 0)), "every GPU reaches every other", NULL),
+
+    ROW("try-ipc.refused", WARN, ALL(OVER(TRY_IPC, 0)),
+        "memory of another process cannot be opened: one-shot all-reduces and engines' own kernels fall back",
+        "take custom all-reduce kernels away; a container needs --ipc=host"),
+    ROW("try-ipc.works", OK, ALL(IS(TRY_IPC, 0)), "memory of another process can be opened", NULL),
+
+    ROW("try-timer.off", BAD, ALL(OVER(TRY_TIMER, 1)), "%globaltimer and the host's clock disagree: stamps are no time",
+        "believe the host's clock alone; ask for a driver that mends it"),
+    ROW("try-timer.agrees", OK, ALL(KNOWN(TRY_TIMER)), "%globaltimer keeps the host's time", NULL),
+
+    ROW("try-events.off", WARN, ALL(OVER(TRY_EVENTS, 1)),
+        "CUDA events and %globaltimer disagree: what events time is not so",
+        "believe the host's clock and %globaltimer, as cctax does; nvbandwidth and profilers time by events"),
+    ROW("try-events.agree", OK, ALL(KNOWN(TRY_EVENTS)), "events keep %globaltimer's time", NULL),
+
+    ROW("try-clock64.varies", WARN, ALL(OVER(TRY_CYCLES, 5)), "clock64 runs at a changing rate: the clocks move",
+        "let the GPU warm up; have the host lock the clocks, or say so beside the figures"),
+    ROW("try-clock64.steady", OK, ALL(KNOWN(TRY_CYCLES)), "clock64 runs at one rate", NULL),
+
+    ROW("try-stale.gpu", BAD, ALL(OVER(TRY_STALE_GPU, 0)), "the GPU reads old values of mapped host memory",
+        "install another driver (check driver-stale); copy explicitly, never poll mapped memory"),
+    ROW("try-stale.host", BAD, ALL(OVER(TRY_STALE_HOST, 0)),
+        "the host reads old values of what a finished kernel wrote",
+        "install another driver; copy explicitly, never poll mapped memory"),
+    ROW("try-stale.none", OK, ALL(IS(TRY_STALE_GPU, 0), IS(TRY_STALE_HOST, 0)),
+        "mapped memory is what was written last", NULL),
+
+    ROW("try-async.idle", WARN, ALL(OVER(TRY_HOLD_IDLE, 300)),
+        "an asynchronous copy holds its caller although nothing is in its way",
+        "count copies as host time; submit from a thread of their own"),
+    ROW("try-async.behind", WARN, ALL(OVER(TRY_HOLD_BEHIND, 10000)),
+        "an asynchronous copy holds its caller until the stream's work is done",
+        "read back from a thread of its own, or a step late (--overlap on)"),
+    ROW("try-async.yes", OK, ALL(KNOWN(TRY_HOLD_IDLE), KNOWN(TRY_HOLD_BEHIND)), "asynchronous copies return at once",
+        NULL),
+
+    ROW("try-overlap.kernels", WARN, ALL(OVER(TRY_KERNELS, 1.5)), "kernels of two streams run one after the other",
+        "expect no gain of streams; CUDA_DEVICE_MAX_CONNECTIONS, MPS and debuggers can do that"),
+    ROW("try-overlap.copy", WARN, ALL(OVER(TRY_COPY, 1.5)), "a copy waits for another stream's kernel",
+        "expect no gain of copying ahead"),
+    ROW("try-overlap.yes", OK, ALL(KNOWN(TRY_KERNELS), KNOWN(TRY_COPY)), "streams run beside each other", NULL),
+
+    ROW("try-checkpoint.no", WARN, ALL(IS(TRY_CHECKPOINT, 0)), "the driver cannot checkpoint a process",
+        "install a driver from R570 on"),
+    ROW("try-checkpoint.yes", OK, ALL(OVER(TRY_CHECKPOINT, 0)), "the driver has the calls that checkpoint a process",
+        NULL),
+
+    ROW("try-gdr.no", WARN, ALL(IS(TRY_GDR, 0)), "no GPUDirect RDMA: network data goes by the host's memory",
+        "expect it under CC; else load nvidia-peermem, or use a driver with dma-buf"),
+    ROW("try-gdr.yes", OK, ALL(OVER(TRY_GDR, 0)), "GPUDirect RDMA is supported", NULL),
+
     /* ---- the guest ---- */
     ROW("steal.much", BAD, ALL(OVER(STEAL, 2)), "the host takes CPU time away from this guest",
         "pin the virtual CPUs, take other guests off these cores"),

@@ -68,6 +68,23 @@
   X(SWIOTLB, "guest.swiotlb_bytes", condition, NUMBER, "/sys/kernel/debug/swiotlb/io_tlb_nslabs")                      \
   X(SWIOTLB_USED, "guest.swiotlb_used_pct", drift, NUMBER, "/sys/kernel/debug/swiotlb/io_tlb_used")                    \
   X(SWIOTLB_ASKED, "guest.swiotlb_asked", condition, TEXT, "/proc/cmdline: swiotlb=")                                  \
+  X(TRY_PINNED, "try.pinned_error", condition, NUMBER, "cudaHostAlloc and a copy; cctax doctor --try")                 \
+  X(TRY_MAPPED, "try.mapped_error", condition, NUMBER, "cudaHostAllocMapped, read by a kernel")                        \
+  X(TRY_MANAGED, "try.managed_error", condition, NUMBER, "cudaMallocManaged, 2 MiB, touched by a kernel")              \
+  X(TRY_REGISTER, "try.register_error", condition, NUMBER, "cudaHostRegister")                                         \
+  X(TRY_NO_PEER, "try.without_peer_access", condition, NUMBER, "cudaDeviceCanAccessPeer, pairs of GPUs")               \
+  X(TRY_IPC, "try.ipc_error", condition, NUMBER, "cudaIpcOpenMemHandle of another process's memory")                   \
+  X(TRY_EVENTS, "try.event_off_pct", condition, NUMBER, "events against %globaltimer around one loop of clock64")      \
+  X(TRY_TIMER, "try.globaltimer_off_pct", condition, NUMBER, "%globaltimer against the host's clock, the same loop")   \
+  X(TRY_CYCLES, "try.clock64_off_pct", condition, NUMBER, "cycles a ns of clock64: a loop 10 times as long")           \
+  X(TRY_STALE_GPU, "try.stale_gpu_reads", condition, NUMBER, "the GPU's reads of mapped memory that changed, of 1000") \
+  X(TRY_STALE_HOST, "try.stale_host_reads", condition, NUMBER, "the host's, of what a kernel wrote")                   \
+  X(TRY_HOLD_IDLE, "try.copy_holds_idle_us", condition, NUMBER, "cudaMemcpyAsync of 64 MiB on an idle stream")         \
+  X(TRY_HOLD_BEHIND, "try.copy_holds_behind_us", condition, NUMBER, "cudaMemcpyAsync behind a kernel of 20 ms")        \
+  X(TRY_KERNELS, "try.kernels_beside", condition, NUMBER, "two kernels on two streams / one of them")                  \
+  X(TRY_COPY, "try.copy_beside", condition, NUMBER, "a copy beside a kernel as long / the copy alone")                 \
+  X(TRY_CHECKPOINT, "try.checkpoint", condition, NUMBER, "cuCheckpointProcessLock of libcuda")                         \
+  X(TRY_GDR, "try.gdr", condition, NUMBER, "CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED")                            \
   X(UPTIME, "uptime_s", drift, NUMBER, "/proc/uptime")                                                                 \
   X(LOAD, "load_per_core", drift, NUMBER, "/proc/loadavg, 1 minute, by cores")
 
