@@ -5,9 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "conformance/conformance.h"
+#include "fakes/twin_gpu.h"
 #include "fakes/world_threads.h"
 
 struct cct_log_room;
@@ -67,6 +70,32 @@ static void sequences(void **state) {
   order_of(1, 3, 1, 1);
 }
 
+/* What a block of an emulated arm says of its delays; products of 20 ms, which no neighbour on these cores hides. */
+static double beside_of(double slowed) {
+  static const struct cct_profile any;
+  const struct cct_backend_options options = {.emulated = &any, .deadline_ns = 20000000000};
+  const struct cct_backend_ops *ops = cctax_cuda_ops(NULL);
+  struct cct_backend *backend = NULL;
+  struct cct_fact facts[64];
+  double found = 0;
+  twin_slow_products(20000000, slowed);
+  assert_int_equal(ops->open(cct_world_self(), &options, &backend), CCT_OK);
+  twin_slow_products(0, 1);
+  int n = ops->facts(backend, facts, 64);
+  for (int i = 0; i < n; i++)
+    if (!strcmp(facts[i].name, "delay.beside") && !strcmp(facts[i].fact_class, "drift"))
+      found = strtod(facts[i].value, NULL);
+  ops->close(backend);
+  return found;
+}
+
+static void delays_that_slow_other_lanes_are_told(void **state) {
+  (void)state;
+  double alone = beside_of(1), slowed = beside_of(2);
+  if (!(alone > 0.6 && alone < 1.4 && slowed > 1.4 && slowed < 2.8))
+    fail_msg("x%.3f beside a delay, x%.3f where it slows to x2", alone, slowed);
+}
+
 static void surcharges(void **state) {
   (void)state;
 #ifdef __SANITIZE_THREAD__
@@ -83,9 +112,11 @@ static void surcharges(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks),
-                                     cmocka_unit_test(computing_hosts), cmocka_unit_test(sequences),
-                                     cmocka_unit_test(surcharges)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_rank),        cmocka_unit_test(two_ranks),
+      cmocka_unit_test(computing_hosts), cmocka_unit_test(sequences),
+      cmocka_unit_test(surcharges),      cmocka_unit_test(delays_that_slow_other_lanes_are_told),
+  };
   int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
   if (n_unjudged && !n_failed)
     printf("skipped: %d jobs and surcharges could not be judged, since other processes kept the cores\n", n_unjudged);

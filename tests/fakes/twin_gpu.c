@@ -437,11 +437,26 @@ struct timed {
   int64_t ns, id, *at;
   struct cct_stamp_ring *ring;
 };
+static atomic_int n_spinning;
+static _Atomic long product_ns;
+static _Atomic double product_beside = 1;
+
+void twin_slow_products(long ns, double beside_spin) {
+  atomic_store(&product_ns, ns);
+  atomic_store(&product_beside, beside_spin);
+}
+long twin_product_ns(void) {
+  double times = atomic_load(&n_spinning) ? atomic_load(&product_beside) : 1;
+  return (long)((double)atomic_load(&product_ns) * times);
+}
+
 static void do_spin(void *arguments) {
   int64_t until_ns = cct_clock_ns() + ((struct timed *)arguments)->ns;
+  atomic_fetch_add(&n_spinning, 1);
   for (int64_t left; (left = until_ns - cct_clock_ns()) > 0;)
     if (left > 300000)
       nanosleep(&(struct timespec){.tv_nsec = left - 200000 < 999999999 ? left - 200000 : 999999999}, NULL);
+  atomic_fetch_sub(&n_spinning, 1);
 }
 static void do_mark(void *arguments) {
   atomic_store((_Atomic int64_t *)((struct timed *)arguments)->at, cct_clock_ns() + AHEAD_NS);

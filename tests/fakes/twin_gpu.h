@@ -15,5 +15,9 @@ struct CUstream_st;
 int twin_enqueue(struct CUstream_st *stream, twin_body *body, const void *arguments, unsigned long bytes);
 /* Takes (1) and gives back (0) all memory: streams that do not wait for each other may share scratch. */
 void twin_memory(int take);
+/* Large products take so long from now on, and so many times as long while a spin runs on any stream; 0: no time. */
+void twin_slow_products(long ns, double beside_spin);
+/* What one takes now. */
+long twin_product_ns(void);
 
 #endif

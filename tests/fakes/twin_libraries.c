@@ -38,6 +38,11 @@ static void multiply(void *arguments) {
   const struct product *p = arguments;
   long n = (long)p->m * p->n;
   int is_large = n * p->k > 1000000;
+  long slow_ns = is_large ? twin_product_ns() : 0;
+  if (slow_ns) {
+    nanosleep(&(struct timespec){.tv_nsec = slow_ns}, NULL);
+    return;
+  }
   twin_memory(1);
   float sum = dot(p, 0, 0);
   for (long i = 0; i < n; i++) {

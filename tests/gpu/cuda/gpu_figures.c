@@ -184,6 +184,13 @@ static void beside(struct gpu *gpu) {
             arm_median(&arms[1]) / 1e3, arm_median(&arms[0]) / 1e3, ratio);
   arm_close(gpu, &arms[0]);
   arm_close(gpu, &arms[1]);
+  double own = NAN; /* what a block of an emulated arm records of itself */
+  int got = 0;
+  if (gpu->ops->experiment(gpu->backend, "beside", NULL, 0, &own, 1, &got))
+    own = NAN;
+  own = gpu_worst(gpu, own);
+  gpu_check(gpu, own > 0.98 && own < 1.02 && fabs(own - ratio) < 0.015,
+            "a block's own check of the same: x%.3f (bar 1.02, and within 0.015 of the step's)", own);
 }
 
 void figures_emulation(struct gpu *gpu) {

@@ -136,6 +136,16 @@ static void cuda_close(struct cct_backend *backend) {
   free(backend);
 }
 
+/* Every rank's own GPU; the worst counts. */
+static enum cct_status check_beside(struct cct_backend *backend) {
+  const struct cct_world *world = backend->world;
+  if (!backend->options.emulated || backend->options.is_shared_gpu)
+    return CCT_OK;
+  enum cct_status status = cct_cuda_beside(backend, &backend->beside);
+  enum cct_status met = world->ops->allreduce_f64(world, &backend->beside, 1, CCT_REDUCE_MAX);
+  return status ? status : met;
+}
+
 static enum cct_status cuda_open(const struct cct_world *world, const struct cct_backend_options *options,
                                  struct cct_backend **backend_out) {
   struct cct_backend *backend = calloc(1, sizeof *backend);
@@ -160,6 +170,8 @@ static enum cct_status cuda_open(const struct cct_world *world, const struct cct
     status = measure_timer(backend);
   if (!status)
     status = cct_cuda_spin_cost(backend);
+  if (!status)
+    status = check_beside(backend);
   if (status) {
     cuda_close(backend);
     return status;

@@ -3,6 +3,7 @@
  * GPUs:
  *  stamps      -> id, ns, id, ns, ... of the STAMPs since the last call (at most max/2)
  *  submitting  -> ns of the last burst in which the host was busy, until all of it was submitted: without waits
+ *  beside      -> how many times as long a product takes beside a DELAY as alone
  *  bare_gemm   m, n, k, reps -> host ns a call, ns a call: a plain loop of cublasGemmEx in bf16, weights in turn */
 #include <math.h>
 #include <stdlib.h>
@@ -231,6 +232,13 @@ static enum cct_status run_caller_blocked(struct experiment *e) {
   return status;
 }
 
+static enum cct_status run_beside(struct experiment *e) {
+  double ratio = 0;
+  enum cct_status status = cct_cuda_beside(e->backend, &ratio);
+  give(e, ratio);
+  return status;
+}
+
 static enum cct_status run_delay(struct experiment *e) {
   for (int in_graph = 0; in_graph < 2; in_graph++) {
     double ns = 0;
@@ -263,6 +271,7 @@ enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *nam
       {"stale_memory", 1, run_stale_memory},
       {"caller_blocked", 2, run_caller_blocked},
       {"delay", 1, run_delay},
+      {"beside", 0, run_beside},
       {"p2p_copy", 3, cct_cuda_run_p2p_copy},
       {"short_write", 1, cct_cuda_run_short_write},
       {"dispatch", 2, cct_cuda_run_dispatch},

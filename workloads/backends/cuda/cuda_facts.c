@@ -57,6 +57,8 @@ int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *out, int max) {
   add(&facts, "gpu.timer_step_ns", "condition", "%lld", (long long)backend->timer_step_ns);
   add(&facts, "delay.own_ns.eager", "drift", "%lld", (long long)backend->spin_cost_ns[0]);
   add(&facts, "delay.own_ns.graph", "drift", "%lld", (long long)backend->spin_cost_ns[1]);
+  if (backend->beside > 0)
+    add(&facts, "delay.beside", "drift", "%.3f", backend->beside);
   if (cct_cuda_seal_gb_s(backend) > 0)
     add(&facts, "seal.gb_s", "drift", "%.2f", cct_cuda_seal_gb_s(backend));
   struct cct_nvml *nvml = cct_nvml_open(backend->uuid);

@@ -65,6 +65,7 @@ struct cct_backend {
   int64_t submitting_ns;  /* of the last burst: what the host was busy with until all was submitted */
   int64_t l2_bytes, timer_step_ns;
   int64_t spin_cost_ns[2]; /* of a DELAY kernel itself, by mode eager and graph */
+  double beside;           /* where programs are emulated: cuda_beside.c, of the slowest rank; 0: not measured */
   char uuid[48];
   cudaStream_t side; /* for what is not part of a program */
   cublasLtHandle_t lt;
@@ -357,6 +358,9 @@ void cct_cuda_clear_release(struct cct_executor *x);
 enum cct_status cct_cuda_time_spin(struct cct_backend *backend, int64_t spin_ns, int in_graph,
                                    double *ns_out) CCT_CHECKED;
 enum cct_status cct_cuda_spin_cost(struct cct_backend *backend) CCT_CHECKED;
+
+/* cuda_beside.c: how many times as long a product takes beside a DELAY on another lane as alone; 0: no room to tell. */
+enum cct_status cct_cuda_beside(struct cct_backend *backend, double *ratio_out) CCT_CHECKED;
 
 /* What STAMP kernels wrote, in order. */
 enum cct_status cct_cuda_stamps_reset(struct cct_backend *backend) CCT_CHECKED;
