@@ -19,7 +19,7 @@ static void set_metric(struct cct_metric *metric, const char *prefix, const char
   snprintf(metric->better, sizeof metric->better, "%s", better);
 }
 
-/* `metrics` has room for two an exposure and one. */
+/* `metrics` has room for three an exposure. */
 static int exposure_metrics(const struct cct_job *job, struct cct_metric *metrics) {
   struct cct_exposure exposures[CCT_MOST_EXPOSURES];
   int n = cct_exposure_list(job->roles[0].program, exposures), at = 0;
@@ -28,14 +28,14 @@ static int exposure_metrics(const struct cct_job *job, struct cct_metric *metric
     cct_exposure_name(job, &exposures[i], name);
     set_metric(&metrics[at++], CCT_METRIC_SPENT, name, "us", "lower");
     set_metric(&metrics[at++], CCT_METRIC_EXPOSED, name, "us", "lower");
+    if (job->n_roles == 1)
+      set_metric(&metrics[at++], CCT_METRIC_MOVED, name, "us", "lower");
   }
-  if (n && job->n_roles == 1)
-    set_metric(&metrics[at++], CCT_METRIC_MOVED, "", "us", "lower");
   return at;
 }
 
 enum cct_status cct_block_metrics(const struct cct_options *cell, struct cct_metric **metrics_out, int *n_out) {
-  struct cct_metric *metrics = calloc(CCT_MOST_METRICS + 2 * CCT_MOST_EXPOSURES + 3, sizeof *metrics);
+  struct cct_metric *metrics = calloc(CCT_MOST_METRICS + 3 * CCT_MOST_EXPOSURES + 2, sizeof *metrics);
   enum cct_workload workload = cct_cell_workload(cell);
   struct cct_step step = {0};
   int n = 0;
@@ -66,7 +66,7 @@ struct seen { /* of the steps traced so far */
   const struct cct_tracing *tracing;
   struct cct_exposure *exposures;                  /* [rank owned * n + exposure] of the step in hand */
   struct cct_sample *rows[2 * CCT_MOST_EXPOSURES]; /* [metric][step * count + rank] */
-  struct cct_sample *moved;                        /* [step], process 0's */
+  struct cct_sample *moved[CCT_MOST_EXPOSURES];    /* [step], process 0's */
   double *moved_ns;
   struct cct_span *spans;
   int n, first, count, n_moved, most_ops, steps;
@@ -76,7 +76,8 @@ static void seen_free(struct seen *seen) {
   free(seen->exposures);
   for (int m = 0; m < 2 * seen->n; m++)
     free(seen->rows[m]);
-  free(seen->moved);
+  for (int i = 0; i < seen->n; i++)
+    free(seen->moved[i]);
   free(seen->moved_ns);
   free(seen->spans);
 }
@@ -93,11 +94,12 @@ static enum cct_status seen_open(const struct cct_tracing *t, struct cct_executo
   seen->n_moved = t->job->n_roles == 1 ? cct_exposure_collectives(t->job->roles[0].program) : 0;
   seen->spans = calloc((size_t)seen->most_ops + 1, sizeof *seen->spans);
   seen->exposures = calloc((size_t)seen->count * (size_t)seen->n + 1, sizeof *seen->exposures);
-  seen->moved = calloc((size_t)steps + 1, sizeof *seen->moved);
   seen->moved_ns = calloc((size_t)seen->n_moved + 1, sizeof *seen->moved_ns);
-  int is_whole = seen->spans && seen->exposures && seen->moved && seen->moved_ns;
+  int is_whole = seen->spans && seen->exposures && seen->moved_ns;
   for (int m = 0; m < 2 * seen->n; m++)
     is_whole &= (seen->rows[m] = calloc(rows, sizeof **seen->rows)) != NULL;
+  for (int i = 0; i < seen->n; i++)
+    is_whole &= (seen->moved[i] = calloc((size_t)steps + 1, sizeof **seen->moved)) != NULL;
   return is_whole ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory: traces of %d ranks", seen->count);
 }
 
@@ -127,13 +129,23 @@ static enum cct_status look(struct seen *seen, struct cct_executor *executor, in
 
 static enum cct_status meet(struct seen *seen, int step) {
   const struct cct_tracing *t = seen->tracing;
-  double sum_ns = 0;
+  const struct cct_program *program = t->job->roles[0].program;
+  struct cct_exposure exposures[CCT_MOST_EXPOSURES];
+  double sums_ns[CCT_MOST_EXPOSURES] = {0};
+  int k = 0, n = cct_exposure_list(program, exposures);
   enum cct_status status =
       seen->n_moved ? t->meeting->ops->allreduce_f64(t->meeting, seen->moved_ns, (size_t)seen->n_moved, CCT_REDUCE_MIN)
                     : CCT_OK;
-  for (int k = 0; k < seen->n_moved; k++)
-    sum_ns += isfinite(seen->moved_ns[k]) ? seen->moved_ns[k] : 0;
-  seen->moved[step] = (struct cct_sample){.index = step, .n = 1, .start_ns = step, .value = sum_ns / 1e3};
+  for (int id = 0; seen->n_moved && id < program->n_ops; id++) {
+    if (program->ops[id].kind != CCT_OP_COLLECTIVE)
+      continue;
+    int i = cct_exposure_find(exposures, n, &program->ops[id]);
+    if (i >= 0 && isfinite(seen->moved_ns[k]))
+      sums_ns[i] += seen->moved_ns[k];
+    k++;
+  }
+  for (int i = 0; i < seen->n; i++)
+    seen->moved[i][step] = (struct cct_sample){.index = step, .n = 1, .start_ns = step, .value = sums_ns[i] / 1e3};
   return status;
 }
 
@@ -164,12 +176,16 @@ static enum cct_status look_at_all(struct seen *seen, struct cct_executor *execu
 static enum cct_status record(struct seen *seen) {
   const struct cct_tracing *t = seen->tracing;
   enum cct_status status = CCT_OK;
+  int metric = t->first_metric;
   for (int m = 0; !status && m < 2 * seen->n; m++) {
-    status = cct_block_append(t->members, t->record, t->cell, t->first_metric + m, seen->rows[m],
-                              (int64_t)seen->count * seen->steps);
+    status =
+        cct_block_append(t->members, t->record, t->cell, metric++, seen->rows[m], (int64_t)seen->count * seen->steps);
+    if (m % 2 == 0 || t->job->n_roles > 1)
+      continue;
+    if (!status && t->members->rank == 0)
+      status = cct_record_append(t->record, t->cell, metric, seen->moved[m / 2], seen->steps);
+    metric++;
   }
-  if (!status && seen->n_moved && t->members->rank == 0)
-    status = cct_record_append(t->record, t->cell, t->first_metric + 2 * seen->n, seen->moved, seen->steps);
   return agree(t, status);
 }
 

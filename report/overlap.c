@@ -48,13 +48,19 @@ static enum cct_status add_exposed(struct cct_overlap *o, int cell, int arm, con
   return CCT_OK;
 }
 
+static int is_of_layout(const char *group) {
+  return !strcmp(group, "tp") || !strcmp(group, "ep");
+}
+
+/* A block's kinds and groups come one after the other and are added up. */
 static enum cct_status add_moved(struct cct_overlap *o, int cell, int arm, const struct cct_block_metric *metric,
                                  int boot, int block) {
+  const char *group = strrchr(metric->metric.name, '.');
   double mean = metric->n_samples ? sum_of(metric) / metric->n_samples : 0;
   struct cct_moved *row = NULL;
   for (int i = 0; !row && i < o->n_moved; i++)
     row = o->moved[i].cell == cell && o->moved[i].arm == arm ? &o->moved[i] : NULL;
-  if (!(mean > 0))
+  if (!(mean > 0) || !group || !is_of_layout(group + 1))
     return CCT_OK;
   if (!row) {
     struct cct_moved *rows = grown(o->moved, o->n_moved, sizeof *rows);
@@ -64,11 +70,16 @@ static enum cct_status add_moved(struct cct_overlap *o, int cell, int arm, const
     row = &rows[o->n_moved++];
     *row = (struct cct_moved){.cell = cell, .arm = arm};
   }
+  struct cct_unit *last = row->n_units ? &row->units[row->n_units - 1] : NULL;
+  if (last && last->boot == boot && last->round == block) {
+    last->value += mean;
+    return CCT_OK;
+  }
   struct cct_unit *units = grown(row->units, row->n_units, sizeof *units);
   if (!units)
     return cct_fail(CCT_NOMEM, "out of memory: %d blocks", row->n_units);
   row->units = units;
-  units[row->n_units++] = (struct cct_unit){boot, block, log(mean)};
+  units[row->n_units++] = (struct cct_unit){boot, block, mean};
   return CCT_OK;
 }
 
@@ -76,8 +87,9 @@ enum cct_status cct_overlap_add(struct cct_report *report, int cell, int arm, co
                                 int boot, int block) {
   if (!report->overlap && !(report->overlap = calloc(1, sizeof *report->overlap)))
     return cct_fail(CCT_NOMEM, "out of memory");
-  return strcmp(metric->metric.name, CCT_METRIC_MOVED) ? add_exposed(report->overlap, cell, arm, metric)
-                                                       : add_moved(report->overlap, cell, arm, metric, boot, block);
+  return strncmp(metric->metric.name, CCT_METRIC_MOVED, strlen(CCT_METRIC_MOVED))
+             ? add_exposed(report->overlap, cell, arm, metric)
+             : add_moved(report->overlap, cell, arm, metric, boot, block);
 }
 
 static void count(const struct cct_step *step, struct cct_arm_step *out) {
@@ -91,13 +103,16 @@ static void count(const struct cct_step *step, struct cct_arm_step *out) {
   if (slots) {
     cct_count_program(step->job, program, binding, &counts);
     out->flops = counts.flops;
-    for (int k = 0; k < CCT_COLL_COUNT; k++)
-      out->wire_bytes += counts.wire_bytes[k];
   }
-  for (int id = 0; slots && id < program->n_ops; id++)
-    if (program->ops[id].kind == CCT_OP_COLLECTIVE)
-      out->largest_bytes =
-          fmax(out->largest_bytes, (double)cct_quantity_value(program->ops[id].collective.bytes, binding));
+  for (int id = 0; slots && id < program->n_ops; id++) {
+    const struct cct_op *op = &program->ops[id];
+    const struct cct_group *group = op->kind == CCT_OP_COLLECTIVE ? &step->job->groups[op->collective.group] : NULL;
+    if (!group || !is_of_layout(group->name))
+      continue;
+    double bytes = (double)cct_quantity_value(op->collective.bytes, binding);
+    out->wire_bytes += bytes * cct_collective_factor(op->collective.kind, group->size);
+    out->largest_bytes = fmax(out->largest_bytes, bytes);
+  }
   free(slots);
 }
 
@@ -146,6 +161,9 @@ enum cct_status cct_overlap_finish(struct cct_report *report) {
       else
         build(report, c, a, &o->steps[c * report->n_arms + a]);
   cct_log_mute(0);
+  for (int i = 0; i < o->n_moved; i++)
+    for (int u = 0; u < o->moved[i].n_units; u++)
+      o->moved[i].units[u].value = log(o->moved[i].units[u].value);
   for (int i = 0; i < o->n_exposed; i++) {
     o->exposed[i].spent_us /= o->exposed[i].n[0] ? o->exposed[i].n[0] : 1;
     o->exposed[i].exposed_us /= o->exposed[i].n[1] ? o->exposed[i].n[1] : 1;

@@ -13,9 +13,9 @@ struct cct_exposed {           /* of all collectives of one kind over one group,
   int n[2];                    /* values in each */
 };
 
-struct cct_moved { /* by all collectives of a step */
+struct cct_moved { /* by the collectives of the layout itself, over tp and ep, of a step */
   int cell, arm;
-  struct cct_unit *units; /* owned: a block's mean, as its logarithm; round: the block */
+  struct cct_unit *units; /* owned: a block's mean, as its logarithm once finished; round: the block */
   int n_units;
 };
 
@@ -24,7 +24,7 @@ struct cct_arm_step { /* of a cell under an arm; all 0 where no step could be bu
   int ranks;
   double model_flops; /* of all ranks; 0: no training */
   double flops;       /* that one rank performs */
-  double wire_bytes;  /* of one rank's collectives, and of the largest of them */
+  double wire_bytes;  /* of one rank's collectives over tp and ep, and of the largest of them */
   double largest_bytes;
   int64_t checkpoint_every; /* 0: no checkpoints */
 };
@@ -42,8 +42,9 @@ enum cct_status cct_overlap_add(struct cct_report *report, int cell, int arm, co
 enum cct_status cct_overlap_finish(struct cct_report *report) CCT_CHECKED; /* once all blocks are added */
 void cct_overlap_free(struct cct_overlap *overlap);                        /* NULL-safe */
 
-/* Do the collectives of two steps of one model, workload and number of tokens take time in the order of their counted
- * bytes? Asked where one counts 1.25 times the other's and each has a collective of 4 MiB. */
+/* Do the collectives over tp and ep of two steps of one model, workload and number of tokens take time in the order of
+ * their counted bytes? What replicas reduce is no part of it: it comes once a step, however many tokens that has, and
+ * in other sizes. Asked where one counts 1.25 times the other's and each has a collective of 4 MiB. */
 #define CCT_ORDER_RATIO 1.25
 #define CCT_ORDER_BYTES (4.0 * 1024 * 1024)
 #define CCT_ORDERS(X)                                                                                                  \

@@ -91,12 +91,13 @@ static void put_exposed(const struct cct_report *report, struct cct_text *html) 
 static void put_order(const struct cct_report *report, const struct cct_order *orders, int n, struct cct_text *html) {
   if (!n)
     return;
-  cct_text_add(html,
-               "<section id=\"order\">\n<h2>Do collectives come in the order of their counted bytes?</h2>\n<p "
-               "class=\"note\">Pairs of cells of one model and as many tokens. Bytes: all that a rank's collectives "
-               "put on the wire in a step. Time: what they move without waiting, in traced steps. Asked where the "
-               "bytes differ by %.0f %% and both have a collective of %.0f MiB.</p>\n",
-               100 * (CCT_ORDER_RATIO - 1), CCT_ORDER_BYTES / 1024 / 1024);
+  cct_text_add(
+      html,
+      "<section id=\"order\">\n<h2>Do collectives come in the order of their counted bytes?</h2>\n<p "
+      "class=\"note\">Pairs of cells of one model and as many tokens. Bytes: what a rank's collectives over tp and ep "
+      "put on the wire in a step. Time: what they take without waiting, in traced steps. Asked where the "
+      "bytes differ by %.0f %% and both have a collective of %.0f MiB.</p>\n",
+      100 * (CCT_ORDER_RATIO - 1), CCT_ORDER_BYTES / 1024 / 1024);
   begin(html, "pair", n,
         "<th class=\"text\">fewer bytes: the cell; more:</th><th>bytes</th><th>time</th><th>95 % interval</th>"
         "<th class=\"text\">verdict</th>");

@@ -11,7 +11,7 @@ static int is_compute(const struct cct_op *op) {
   return op->kind == CCT_OP_GEMM || op->kind == CCT_OP_ATTENTION || op->kind == CCT_OP_ELEMENTWISE;
 }
 
-static int find(const struct cct_exposure *exposures, int n, const struct cct_op *op) {
+int cct_exposure_find(const struct cct_exposure *exposures, int n, const struct cct_op *op) {
   for (int i = 0; i < n; i++)
     if (exposures[i].kind == op->collective.kind && exposures[i].group == op->collective.group)
       return i;
@@ -23,7 +23,7 @@ int cct_exposure_list(const struct cct_program *program, struct cct_exposure exp
   for (int id = 0; id < program->n_ops; id++) {
     const struct cct_op *op = &program->ops[id];
     has_compute |= is_compute(op);
-    if (op->kind == CCT_OP_COLLECTIVE && find(exposures, n, op) < 0 && n < CCT_MOST_EXPOSURES)
+    if (op->kind == CCT_OP_COLLECTIVE && cct_exposure_find(exposures, n, op) < 0 && n < CCT_MOST_EXPOSURES)
       exposures[n++] = (struct cct_exposure){.kind = op->collective.kind, .group = op->collective.group};
   }
   return has_compute ? n : 0;
@@ -43,7 +43,8 @@ int cct_exposure_collectives(const struct cct_program *program) {
 
 int cct_exposure_is_metric(const char *name) {
   return !strncmp(name, CCT_METRIC_SPENT, strlen(CCT_METRIC_SPENT)) ||
-         !strncmp(name, CCT_METRIC_EXPOSED, strlen(CCT_METRIC_EXPOSED)) || !strcmp(name, CCT_METRIC_MOVED);
+         !strncmp(name, CCT_METRIC_EXPOSED, strlen(CCT_METRIC_EXPOSED)) ||
+         !strncmp(name, CCT_METRIC_MOVED, strlen(CCT_METRIC_MOVED));
 }
 
 static int by_start(const void *a, const void *b) {
@@ -113,7 +114,7 @@ enum cct_status cct_exposure_add(const struct cct_program *program, const struct
   n_busy = merge(busy, n_busy);
   for (int id = 0; id < program->n_ops; id++) {
     int of = collective_of(program, id);
-    int i = of < 0 ? -1 : find(exposures, n, &program->ops[of]);
+    int i = of < 0 ? -1 : cct_exposure_find(exposures, n, &program->ops[of]);
     if (of < 0 || spans[id].end_ns < spans[id].start_ns)
       continue;
     int64_t length = spans[id].end_ns - spans[id].start_ns;

@@ -23,6 +23,8 @@ struct cct_exposure { /* all collectives of one kind over one group */
 /* The kinds and groups of `program`'s collectives in the order of their first use; returns how many. What comes beyond
  * CCT_MOST_EXPOSURES is left out. 0 also for a program without compute, where nothing could hide anything. */
 int cct_exposure_list(const struct cct_program *program, struct cct_exposure exposures[CCT_MOST_EXPOSURES]);
+/* Which of them the COLLECTIVE belongs to; -1: none. */
+int cct_exposure_find(const struct cct_exposure *exposures, int n, const struct cct_op *op);
 /* "all_reduce.tp". Returns `out`. */
 char *cct_exposure_name(const struct cct_job *job, const struct cct_exposure *exposure, char out[32]);
 
@@ -32,10 +34,10 @@ enum cct_status cct_exposure_add(const struct cct_program *program, const struct
                                  struct cct_exposure *exposures, int n, double *moved_ns) CCT_CHECKED;
 int cct_exposure_collectives(const struct cct_program *program); /* that moved_ns has */
 
-/* Metrics of a record: "spent." and "exposed." with a name, us a step of each rank; and moved, us a step. */
+/* Metrics of a record, with a name behind them: spent and exposed, us a step of each rank; moved, us a step. */
 #define CCT_METRIC_SPENT   "spent."
 #define CCT_METRIC_EXPOSED "exposed."
-#define CCT_METRIC_MOVED   "moved"
+#define CCT_METRIC_MOVED   "moved."
 int cct_exposure_is_metric(const char *name);
 
 #endif

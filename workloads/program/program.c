@@ -367,7 +367,8 @@ int cct_choice_parse(const char *text, struct cct_choice *choice_out) {
 
 int cct_job_add_group(struct cct_job *job, const char *name, int size, int stride) {
   for (int i = 0; i < job->n_groups; i++)
-    if (job->groups[i].size == size && job->groups[i].stride == stride && !*job->groups[i].choice)
+    if (job->groups[i].size == size && job->groups[i].stride == stride && !*job->groups[i].choice &&
+        !strcmp(job->groups[i].name, name))
       return i;
   if (job->n_groups == (int)(sizeof job->groups / sizeof *job->groups))
     return -1;

@@ -346,7 +346,7 @@ int cct_program_add(struct cct_program *program, const struct cct_op *op, const 
 
 enum cct_status cct_job_new(int ranks, struct cct_job **job_out) CCT_CHECKED;
 void cct_job_free(struct cct_job *job); /* NULL-safe; frees the programs */
-/* Id of the group; -1 when there are already 12. An equal one is reused. */
+/* Id of the group; -1 when there are already 12. An equal one of that name is reused. */
 int cct_job_add_group(struct cct_job *job, const char *name, int size, int stride);
 enum cct_status cct_job_add_role(struct cct_job *job, struct cct_program *program, int first, int count) CCT_CHECKED;
 const struct cct_role *cct_job_role(const struct cct_job *job, int rank);

@@ -366,7 +366,7 @@ static void test_groups_are_reused_up_to_12(void **state) {
   assert_int_equal(cct_job_new(4096, &job), CCT_OK);
   for (int i = 0; i < 12; i++)
     assert_int_equal(cct_job_add_group(job, "g", 1 << i, 1), i);
-  assert_int_equal(cct_job_add_group(job, "again", 8, 1), 3);
+  assert_int_equal(cct_job_add_group(job, "g", 8, 1), 3);
   assert_int_equal(cct_job_add_group(job, "thirteenth", 4096, 1), -1);
   cct_job_free(job);
 }

@@ -34,7 +34,7 @@ static void add_groups(struct cct_emit *e) {
   e->g_dp = dp > 1 ? cct_job_add_group(e->job, "dp", dp, tp) : -1;
   e->g_ep = ep > 1 ? cct_job_add_group(e->job, "ep", ep, 1) : -1;
   e->g_expert_dp = ep == 1 ? e->g_dp : replicas > 1 ? cct_job_add_group(e->job, "expert_dp", replicas, ep) : -1;
-  e->g_world = ranks > 1 ? cct_job_add_group(e->job, "world", ranks, 1) : -1;
+  e->g_world = dp == 1 ? e->g_tp : tp == 1 ? e->g_dp : cct_job_add_group(e->job, "world", ranks, 1);
 }
 
 static void add_slots(struct cct_emit *e, const struct cct_pass *pass) {
