@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # All checks of the CUDA backend on a machine with GPUs, about 6 minutes on two:
 #   run.sh FOLDER OUT [PART...]    FOLDER: as carry.sh makes it; OUT: for logs and runs
-# PARTs: one two law shared memcheck faults runs (default: all), and probe. One line a part and its failures; exit 1 if any failed.
+# PARTs: one two law shared memcheck faults marks runs (default: all), and probe. One line a part and its failures; exit 1 if any failed.
 set -uo pipefail
 folder=$(cd "$1" && pwd) out=$2
 shift 2
-[ $# -gt 0 ] || set -- one two law shared memcheck faults runs
+[ $# -gt 0 ] || set -- one two law shared memcheck faults marks runs
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$folder" || exit 2
@@ -87,6 +87,10 @@ for part in "$@"; do
     fi
     CUDA_VISIBLE_DEVICES=0 part lost-net 60 0 tests/gpu_check --shared-gpu lost
     grep -h '^PASS' "$out"/late.log "$out"/lost*.log ;;
+  marks)
+    CUDA_VISIBLE_DEVICES=0 suite marks 60
+    part marks 20 0 "$(with_h5py)" tests/marks.py "$out/marks"
+    grep -hE '^PASS.*(delay|cell)|a step performed|is marked' "$out/marks.log" "$out/marks.txt" ;;
   runs)
     CUDA_VISIBLE_DEVICES=0 suite one 150
     [ "$gpus" -lt 2 ] || suite two 150
