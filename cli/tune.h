@@ -123,6 +123,9 @@ struct cct_tune_data {
   double *beside[CCT_TUNE_MOST_KINDS]; /* the same over plan->beside, one choice a number of channels: NCCL's own */
   char gpu[96], nccl[16], driver[32], date[16], condition[96]; /* of the processes; "": not known */
   int is_nvls_off;                                             /* by NCCL_NVLS_ENABLE */
+  /* What NCCL's default ran as, "RING LL 24 channels"; "": it does not say. */
+  char own[CCT_TUNE_MOST_KINDS][CCT_TUNE_MOST_SIZES][48];
+  int n_other; /* cells that NCCL performed otherwise than the communicator asked for: not measured */
 };
 struct cct_tune_grid cct_tune_alone(const struct cct_tune_plan *plan, const struct cct_tune_data *data, int kind);
 struct cct_tune_grid cct_tune_beside(const struct cct_tune_plan *plan, const struct cct_tune_data *data, int kind);
@@ -140,6 +143,8 @@ struct cct_tune_place {
 };
 struct cct_tune_place cct_tune_place_of(const struct cct_tune_plan *plan, const struct cct_options *cell);
 double cct_tune_cell_us(const struct cct_block_cell *cell);
+/* What ran is what was asked for, as far as NCCL says it: "RING LL128 24 channels, 4096 B". */
+int cct_tune_is_as_asked(const struct cct_tune_plan *plan, int choice, const struct cct_block_cell *cell);
 void cct_tune_facts_read(const struct cct_block *block, struct cct_tune_data *data);
 
 /* ---- tune_decide.c ---- */

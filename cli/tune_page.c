@@ -233,6 +233,7 @@ static void add_row(const struct cct_tune *tune, int k, int s, struct cct_text *
   cct_text_add(html, "<tr>");
   cell(html, "", cct_tune_kind_name(plan->kinds[k]));
   cell(html, "", cct_bytes_text((double)cct_tune_bytes(plan, k, plan->bytes[s]), text));
+  cell(html, "text", tune->data.own[k][s]);
   cell(html, "text", cct_tune_choice_text(plan, pick->candidate, choice));
   percent(&pick->judged, text);
   cell(html, "", text);
@@ -258,7 +259,8 @@ static void add_numbers(const struct cct_tune *tune, struct cct_text *html) {
       "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">The candidate is what the choosers would "
       "take; judged: its time against NCCL's own choice of this number of channels, by processes that did not "
       "choose. The same is in ../tune.json.</p>\n<details><summary>%d cells</summary>\n<div class=\"scroll\" "
-      "tabindex=\"0\"><table>\n<tr><th>collective</th><th>size</th><th>candidate</th><th>judged</th><th>holds</th>"
+      "tabindex=\"0\"><table>\n<tr><th>collective</th><th>size</th><th>NCCL's "
+      "default</th><th>candidate</th><th>judged</th><th>holds</th>"
       "%s</tr>\n",
       tune->plan.n_kinds * tune->plan.n_bytes,
       tune->is_verified ? "<th>default us</th><th>tuned us</th><th>verified</th><th>again</th>" : "");

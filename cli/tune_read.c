@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -136,6 +137,22 @@ void cct_tune_facts_read(const struct cct_block *block, struct cct_tune_data *da
   }
 }
 
+int cct_tune_is_as_asked(const struct cct_tune_plan *plan, int choice, const struct cct_block_cell *cell) {
+  const struct cct_tune_choice *asked = &plan->choices[choice];
+  char algorithm[32], protocol[32];
+  if (cell->state != CCT_CELL_DONE || sscanf(cell->reason, "%31s %31s", algorithm, protocol) != 2)
+    return 1;
+  return (!*asked->algorithm || !strcasecmp(asked->algorithm, algorithm)) &&
+         (!*asked->protocol || !strcasecmp(asked->protocol, protocol));
+}
+
+static void keep_own(const struct cct_tune_place *place, const struct cct_block_cell *cell,
+                     struct cct_tune_data *data) {
+  char *own = data->own[place->kind][place->size];
+  if (!place->choice && !place->is_beside && cell->state == CCT_CELL_DONE)
+    snprintf(own, sizeof data->own[0][0], "%.*s", (int)strcspn(cell->reason, ","), cell->reason);
+}
+
 static enum cct_status take_block(const struct cct_tune_plan *plan, const struct cct_agenda *agenda, const char *path,
                                   int process, struct cct_tune_data *data) {
   struct cct_block *block;
@@ -148,6 +165,13 @@ static enum cct_status take_block(const struct cct_tune_plan *plan, const struct
   for (int i = 0; !status && i < block->n_cells; i++) {
     struct cct_tune_place place = cct_tune_place_of(plan, &agenda->cells[i]);
     double us = cct_tune_cell_us(&block->cells[i]);
+    int is_asked = place.kind < 0 || cct_tune_is_as_asked(plan, place.choice, &block->cells[i]);
+    if (!is_asked) {
+      data->n_other++;
+      us = NAN;
+    }
+    if (place.kind >= 0)
+      keep_own(&place, &block->cells[i], data);
     if (place.kind < 0)
       status = cct_fail(CCT_DAMAGED, "%s: cell %d is none of this tune's", path, i);
     else if (place.is_beside)

@@ -67,6 +67,7 @@ static struct cct_json *cells_json(const struct cct_tune *tune) {
       struct cct_json *object = cct_json_new_object();
       cct_json_set_string(object, "collective", cct_tune_kind_name(plan->kinds[k]));
       cct_json_set_i64(object, "bytes", cct_tune_bytes(plan, k, plan->bytes[s]));
+      cct_json_set_string(object, "default_ran", *tune->data.own[k][s] ? tune->data.own[k][s] : NULL);
       cct_json_set_string(object, "candidate", cct_tune_choice_text(plan, pick->candidate, text));
       cct_json_set_string(object, "choice", cct_tune_choice_text(plan, pick->choice, text));
       set_ordered(object, "judged", &pick->judged);
@@ -125,6 +126,7 @@ struct cct_json *cct_tune_json(const struct cct_tune *tune, enum cct_status ende
     cct_json_set(document, "rules", rules_json(tune));
     cct_json_set_f64(document, "grid_ratio", tune->decision.grid_gain);
     cct_json_set_i64(document, "left_out", tune->decision.n_left_out);
+    cct_json_set_i64(document, "ran_otherwise", tune->data.n_other);
     cct_json_set(document, "cells", cells_json(tune));
   } else {
     cct_json_free(facts);
@@ -223,6 +225,9 @@ void cct_tune_print(const struct cct_tune *tune, struct cct_text *text) {
   if (tune->decision.n_left_out)
     cct_text_add(text, "%d cells are left out: NCCL's own choice was not measured by every process\n",
                  tune->decision.n_left_out);
+  if (tune->data.n_other)
+    cct_text_add(text, "%d times NCCL performed another choice than its communicator was left: taken as not measured\n",
+                 tune->data.n_other);
   if (tune->is_verified)
     print_held(tune, text);
   cct_text_add(text, "rules.csv, nccl.conf, environment.sh and report/index.html are in %s\n", tune->folder);

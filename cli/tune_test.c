@@ -15,6 +15,7 @@
 
 #include "base/random.h"
 #include "cli/tune.h"
+#include "record/record.h"
 #include "workloads/program/program.h"
 
 enum {
@@ -264,6 +265,40 @@ static void channels_are_taken_where_all_agree(void **state) {
   }
 }
 
+/* ---- what ran ---- */
+
+static void what_ran_otherwise_is_no_measurement(void **state) {
+  (void)state;
+  static const struct {
+    int choice;
+    const char *ran;
+    int is_asked;
+  } rows[] = {{0, "RING SIMPLE 24 channels, 4096 B", 1}, {2, "RING LL128 24 channels, 4096 B", 1},
+              {2, "RING LL 24 channels, 4096 B", 0},     {4, "TREE LL 1 channels, 4096 B", 1},
+              {4, "RING LL 1 channels, 4096 B", 0},      {4, "", 1}};
+  struct cct_tune_plan plan = {.channels = {0}, .n_channels = 1};
+  put_choices(&plan);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct cct_block_cell cell = {.state = CCT_CELL_DONE};
+    snprintf(cell.reason, sizeof cell.reason, "%s", rows[i].ran);
+    assert_int_equal(cct_tune_is_as_asked(&plan, rows[i].choice, &cell), rows[i].is_asked);
+  }
+}
+
+static void a_process_is_the_median_of_its_bursts(void **state) {
+  (void)state;
+  struct cct_sample samples[] = {{.rank = 0, .index = 0, .value = 10}, {.rank = 0, .index = 1, .value = 50},
+                                 {.rank = 0, .index = 2, .value = 12}, {.rank = 1, .index = 0, .value = 12},
+                                 {.rank = 1, .index = 1, .value = 60}, {.rank = 1, .index = 2, .value = 14}};
+  struct cct_block_metric metric = {.samples = samples, .n_samples = 6};
+  struct cct_block_cell cell = {.state = CCT_CELL_DONE, .metrics = &metric, .n_metrics = 1};
+  assert_float_equal(cct_tune_cell_us(&cell), 13, 1e-12); /* means over ranks: 11, 55, 13 */
+  cell.state = CCT_CELL_FAILED;
+  assert_true(isnan(cct_tune_cell_us(&cell)));
+  cell = (struct cct_block_cell){.state = CCT_CELL_DONE};
+  assert_true(isnan(cct_tune_cell_us(&cell)));
+}
+
 /* ---- verdict ---- */
 
 static void the_bars_are_what_they_say(void **state) {
@@ -402,6 +437,8 @@ int main(void) {
       cmocka_unit_test(only_what_all_found_hopeless_is_left_out),
       cmocka_unit_test(a_rule_covers_what_was_shown_and_nothing_else),
       cmocka_unit_test(channels_are_taken_where_all_agree),
+      cmocka_unit_test(what_ran_otherwise_is_no_measurement),
+      cmocka_unit_test(a_process_is_the_median_of_its_bursts),
       cmocka_unit_test(the_bars_are_what_they_say),
       cmocka_unit_test(the_measured_grid_gives_its_rules),
   };

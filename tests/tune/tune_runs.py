@@ -124,7 +124,7 @@ def interrupted_is_resumed():
     say(not os.path.exists(os.path.join(ROOT, "b", "rules.csv")), "and leaves no rules")
     done = tune("b", "--resume --rounds 9")
     say(done.returncode == 2 and "goes on as its tune.json says" in done.stderr, "flags beside --resume are refused", done.stderr)
-    done = tune("b", "--resume")
+    done = tune("b", "--resume --procs 1")
     strip = [line for line in read("b", "rules.csv").splitlines() if not line.startswith("# measured")]
     first = [line for line in read("a", "rules.csv").splitlines() if not line.startswith("# measured")]
     say(done.returncode == 0 and strip == first, "--resume gives the same rules as without the interrupt", done.stderr)
@@ -138,12 +138,12 @@ def damage_is_seen():
         file.seek(5000)
         file.write(b"damage")
     os.remove(os.path.join(ROOT, "d", "rules.csv"))
-    done = tune("d", "--resume")
+    done = tune("d", "--resume --procs 1")
     say(done.returncode not in (0, 3) and "rest/block-0002.h5: damaged" in done.stderr and
         not os.path.exists(os.path.join(ROOT, "d", "rules.csv")), "a damaged record chooses nothing", done.stderr)
     with open(os.path.join(ROOT, "d", "tune.json"), "w", encoding="utf-8") as file:
         file.write('{"schema": 1, "plan": {"backend": "sim"}}')
-    done = tune("d", "--resume")
+    done = tune("d", "--resume --procs 1")
     say(done.returncode == 2 and "$.plan" in done.stderr, "a damaged tune.json is named by its path", done.stderr)
 
 
@@ -151,12 +151,12 @@ def a_changed_machine_misses_the_bars():
     done = tune("c", GRID + " --verify no")
     say(done.returncode == 0, "measured, not verified", done.stderr)
     make_machine(ll128=0.5)
-    done = tune("c", "--verify only")
+    done = tune("c", "--verify only --procs 1")
     document = json.loads(read("c", "tune.json"))
     say(done.returncode == 1 and document["verification"]["slower"] == 2 and not document["verification"]["held"] and
         "SLOWER" in done.stdout and "again" in done.stdout, "rules that do not hold are told, with both measurements",
         done.stdout + done.stderr)
-    done = tune("c", "--verify only")
+    done = tune("c", "--verify only --procs 1")
     say(done.returncode == 1, "read again, the verdict stands", done.stdout)
     make_machine()
 
