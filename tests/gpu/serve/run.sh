@@ -27,7 +27,9 @@ done
 # NVLink multicast stays untouched: a failed bind can take a host's GPUs out of service.
 export LD_LIBRARY_PATH NCCL_NVLS_ENABLE=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
-[ -d "$build/data" ] && export CCTAX_DATA=${CCTAX_DATA:-$build/data}
+data=$build/data
+[ -d "$data" ] || data=$here/../../../data
+export CCTAX_DATA=${CCTAX_DATA:-$data}
 bad=0
 
 cctax() { # NAME, suite's text or flags...
