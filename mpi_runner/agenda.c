@@ -258,6 +258,10 @@ int cct_agenda_processes(const struct cct_agenda *agenda) {
   if (strcmp(agenda->backend, "sim"))
     return ranks;
   int most = agenda->procs ? (int)agenda->procs : MOST_SIM_PROCESSES;
+  /* A serving step is bound anew each time, and processes would meet in each of its collectives; one process simulates
+   * ranks that are bound alike once (tp=8, 62 layers: 0.7 s for a run that takes eight processes 29 s). */
+  for (int i = 0; i < agenda->n_cells && !agenda->procs; i++)
+    most = cct_cell_workload(&agenda->cells[i]) == CCT_WORKLOAD_SERVE ? 1 : most;
   return ranks < most ? ranks : most;
 }
 

@@ -214,7 +214,7 @@ enum cct_option_scope {
   X(LAUNCHER, "launcher", 0, TEXT, 0, 0, NULL, "'CMD {np}'", CCT_MEASURES, COMMAND,                                    \
     "how ranks are started; {np} is their number (default: mpirun -np {np})")                                          \
   X(PROCS, "procs", 0, I64, 1, 4096, NULL, "P", CCT_MEASURES, COMMAND,                                                 \
-    "sim: processes that share the simulated ranks (default: up to 8)")                                                \
+    "sim: processes that share the simulated ranks (default: up to 8; with serve 1)")                                  \
   X(NOISE, "noise", 0, TEXT, 0, 0, NULL, "FILE", CCT_RUN | CCT_PROBE | CCT_COLL | CCT_TUNE, COMMAND,                   \
     "sim: multiply times by drawn factors (tests)")                                                                    \
   X(SHARED_GPU, "shared-gpu", 0, FLAG, 0, 0, NULL, NULL, CCT_MEASURES, COMMAND,                                        \
