@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "workloads/program/emulate.h"
 
 void gpu_say(const struct gpu *gpu, const char *format, ...) {
   if (gpu->world->rank)
@@ -157,31 +158,11 @@ void build_begin(struct build *b, const char *name, enum form form, int64_t surc
   b->lane = cct_program_add_lane(b->program, "main", CCT_LANE_STREAM);
 }
 
-static void surcharge(struct build *b) {
-  b->submissions++;
-  if (b->form == FORM_CLEAR)
-    return;
-  struct cct_op op = {.kind = b->form == FORM_HOST ? CCT_OP_HOSTWORK : CCT_OP_DELAY,
-                      .lane = b->form == FORM_HOST ? -1 : b->lane,
-                      .host = b->host,
-                      .reads = {-1, -1},
-                      .writes = -1,
-                      .name = "surcharge"};
-  if (b->form == FORM_HOST) {
-    op.hostwork.ns = b->surcharge_ns;
-  } else {
-    op.delay.ns = b->surcharge_ns;
-    op.delay.of = -1;
-  }
-  cct_program_add(b->program, &op, NULL, 0);
-}
-
 int build_add(struct build *b, struct cct_op op) {
   op.lane = b->lane;
   op.host = b->is_in_graph ? -1 : b->host;
   op.reads[0] = op.reads[1] = op.writes = -1;
-  if (!b->is_in_graph)
-    surcharge(b);
+  b->submissions += !b->is_in_graph;
   return cct_program_add(b->program, &op, NULL, 0);
 }
 
@@ -247,6 +228,20 @@ void build_sync(struct build *b) {
   cct_program_add(b->program, &op, NULL, 0);
 }
 
+/* As an emulated arm's program is made, so that what is checked is what users run. */
+static struct cct_job *with_surcharges(const struct build *b, struct cct_job *job) {
+  struct cct_profile profile = {.name = "surcharge", .has_clear = 1, .has_confidential = 1};
+  struct cct_job *emulated = NULL;
+  profile.clear.cpu_slowdown.value = profile.confidential.cpu_slowdown.value = 1;
+  profile.confidential.submission.form = b->form == FORM_HOST ? CCT_FORM_HOST : CCT_FORM_STREAM;
+  profile.confidential.submission.us.value = (double)b->surcharge_ns / 1e3;
+  profile.confidential.graph_launch.us.value = (double)b->surcharge_ns / 1e3;
+  if (cct_emulate(job, &profile, 1u << CCT_BOUNDARY_CHANNEL, &emulated))
+    exit(1);
+  cct_job_free(job);
+  return emulated;
+}
+
 struct cct_job *build_end(struct build *b, int ranks) {
   struct cct_job *job = NULL;
   if (cct_job_new(ranks, &job))
@@ -254,5 +249,5 @@ struct cct_job *build_end(struct build *b, int ranks) {
   cct_job_add_group(job, "all", ranks, 1);
   if (cct_job_add_role(job, b->program, 0, ranks))
     exit(1);
-  return job;
+  return b->form == FORM_CLEAR ? job : with_surcharges(b, job);
 }

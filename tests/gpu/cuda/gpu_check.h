@@ -54,19 +54,19 @@ enum form {
 struct build {
   struct cct_program *program;
   int host, lane;
-  enum form form; /* where a surcharge goes, before every submission */
+  enum form form; /* where a surcharge goes, for every submission, as emulated arms have it */
   int64_t surcharge_ns;
   int is_in_graph, submissions;
 };
 void build_begin(struct build *b, const char *name, enum form form, int64_t surcharge_ns);
-int build_add(struct build *b, struct cct_op op); /* lane, host, buffers of -1 unless set, and the surcharge */
+int build_add(struct build *b, struct cct_op op); /* lane, host, buffers of -1 unless set */
 void build_gemm(struct build *b, enum cct_type type, int64_t m, int64_t n, int64_t k, int groups);
 void build_elementwise(struct build *b, int64_t bytes);
 void build_attention(struct build *b, double flops, int64_t kv_bytes);
 void build_copy(struct build *b, enum cct_direction direction, enum cct_memory memory, int64_t bytes, int is_blocking);
 void build_collective(struct build *b, enum cct_collective kind, int group, int64_t bytes, enum cct_type type,
                       enum cct_algorithm algorithm);
-int build_open(struct build *b, enum cct_op_kind bracket, int key); /* GRAPH (one surcharge), GROUP */
+int build_open(struct build *b, enum cct_op_kind bracket, int key); /* GRAPH (one submission), GROUP */
 void build_close(struct build *b, int opened);
 void build_sync(struct build *b);
 struct cct_job *build_end(struct build *b, int ranks); /* one role of all ranks; group 0: all of them */
