@@ -188,7 +188,7 @@ static enum cct_status verify(struct cct_tune *tune, const struct cct_options *f
   struct cct_tune_verdict *verdict = &tune->verdict;
   struct cct_tune_cells missed;
   char proofs[4200];
-  size_t n = (size_t)(tune->plan.n_kinds * tune->plan.n_bytes);
+  size_t n = (size_t)tune->plan.n_kinds * (size_t)tune->plan.n_bytes;
   int is_by_plugin = cct_tune_verifies_by_plugin(&tune->plan);
   *verdict = (struct cct_tune_verdict){
       .n_proofs = -1, .first = calloc(n, sizeof *verdict->first), .again = calloc(n, sizeof *verdict->again)};

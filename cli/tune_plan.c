@@ -95,8 +95,8 @@ enum cct_status cct_tune_find_usable(struct cct_tune_plan *plan) {
   enum cct_status status = is_sim ? cct_profile_load(plan->profile, &profile) : CCT_OK;
   for (int k = 0; !status && k < plan->n_kinds; k++)
     for (int c = 0; c < plan->n_choices; c++)
-      plan->is_usable[k][c] = is_nccls(plan->kinds[k], &plan->choices[c]) && (!is_host || c == 0) &&
-                              (!is_sim || is_priced(plan, profile, plan->kinds[k], c));
+      plan->is_usable[k][c] = (char)(is_nccls(plan->kinds[k], &plan->choices[c]) && (!is_host || c == 0) &&
+                                     (!is_sim || is_priced(plan, profile, plan->kinds[k], c)));
   for (int k = 0; !status && is_sim && k < plan->n_kinds; k++)
     if (!plan->is_usable[k][0])
       status = cct_fail(CCT_USAGE, "profile '%s': no row prices %s over %d ranks", plan->profile,

@@ -71,7 +71,7 @@ enum cct_status cct_tune_verify_read(const struct cct_tune_plan *plan, const cha
   if (status)
     return status;
   pairs.rounds = (int)(agenda->rounds < CCT_TUNE_MOST_PROCESSES ? agenda->rounds : CCT_TUNE_MOST_PROCESSES);
-  size_t n = (size_t)(plan->n_kinds * plan->n_bytes * pairs.rounds);
+  size_t n = (size_t)plan->n_kinds * (size_t)plan->n_bytes * (size_t)pairs.rounds;
   for (int i = 0; i < 2; i++) {
     pairs.us[i] = malloc((n + 1) * sizeof(double));
     for (size_t v = 0; pairs.us[i] && v < n; v++)
