@@ -20,6 +20,7 @@ static const struct {
     {"net", "NCCL_NET*"},
     {"net", "CCTAX_NET*"},
     {"tuner", "NCCL_TUNER*"},
+    {"tuner", "NCCL_M??_CTAS"},
     {"tuner", "CCTAX_TUNER*"},
     {"registration", "NCCL_*REGISTER*"},
 };
