@@ -77,6 +77,8 @@ void check_values(struct gpu *gpu);
 void check_small(struct gpu *gpu); /* every kernel of the backend's own, for tools that slow it down */
 void check_law(struct gpu *gpu);
 void check_trials(struct gpu *gpu);
+void check_sequence(struct gpu *gpu);
+struct cct_job *sequence_job(int ranks); /* its program; slots: form (1: in a graph), tokens, KiB of cache, metadata */
 void check_refusals(struct gpu *gpu);
 void figures_overhead(struct gpu *gpu);
 void figures_emulation(struct gpu *gpu);

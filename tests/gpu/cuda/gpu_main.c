@@ -19,10 +19,18 @@ static const struct {
   void (*run)(struct gpu *gpu);
   int only_by_name;
 } parts[] = {
-    {"clocks", check_clocks, 0},       {"values", check_values, 0},         {"law", check_law, 0},
-    {"refusals", check_refusals, 0},   {"trials", check_trials, 0},         {"overhead", figures_overhead, 0},
-    {"forecast", figures_forecast, 0}, {"emulation", figures_emulation, 0}, {"collectives", figures_collectives, 0},
-    {"links", figures_links, 0},       {"small", check_small, 1},
+    {"clocks", check_clocks, 0},
+    {"values", check_values, 0},
+    {"law", check_law, 0},
+    {"sequence", check_sequence, 0},
+    {"refusals", check_refusals, 0},
+    {"trials", check_trials, 0},
+    {"overhead", figures_overhead, 0},
+    {"forecast", figures_forecast, 0},
+    {"emulation", figures_emulation, 0},
+    {"collectives", figures_collectives, 0},
+    {"links", figures_links, 0},
+    {"small", check_small, 1},
 };
 static const struct {
   const char *name;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # All checks of the CUDA backend on a machine with GPUs, about 6 minutes on two:
 #   run.sh FOLDER OUT [PART...]    FOLDER: as carry.sh makes it; OUT: for logs and runs
-# PARTs: one two law shared memcheck faults marks runs (default: all), and probe. One line a part and its failures; exit 1 if any failed.
+# PARTs: one two law shared memcheck faults marks runs (default: all), probe, and sequence, which one and two hold.
+# One line a part and its failures; exit 1 if any failed.
 set -uo pipefail
 folder=$(cd "$1" && pwd) out=$2
 shift 2
@@ -60,12 +61,16 @@ for library in lib/libcctax-cuda.so bin/cctax bin/cctax-rank tests/gpu_check tes
 done
 for part in "$@"; do
   case $part in
-  one) CUDA_VISIBLE_DEVICES=0 part one 120 0 tests/gpu_check ;;
-  two) [ "$gpus" -lt 2 ] || part two 120 0 $(ranks 2) tests/gpu_check ;;
+  one) CUDA_VISIBLE_DEVICES=0 part one 150 0 tests/gpu_check ;;
+  two) [ "$gpus" -lt 2 ] || part two 150 0 $(ranks 2) tests/gpu_check ;;
+  sequence)
+    CUDA_VISIBLE_DEVICES=0 part sequence-one 90 0 tests/gpu_check sequence
+    [ "$gpus" -lt 2 ] || part sequence-two 90 0 $(ranks 2) tests/gpu_check sequence
+    grep -hE '^(PASS|FAIL|      )' "$out"/sequence-*.log | grep -E 'binding|step|overlap|read' ;;
   law)
     export CUDA_DEVICE_MAX_CONNECTIONS=32 # more streams than the default has queues would wait for each other
-    CUDA_VISIBLE_DEVICES=0 part law-one 90 "0 77" $(ranks 1) tests/conformance_mpi cuda
-    [ "$gpus" -lt 2 ] || part law-two 90 "0 77" $(ranks 2) tests/conformance_mpi cuda
+    CUDA_VISIBLE_DEVICES=0 part law-one 150 "0 77" $(ranks 1) tests/conformance_mpi cuda
+    [ "$gpus" -lt 2 ] || part law-two 150 "0 77" $(ranks 2) tests/conformance_mpi cuda
     unset CUDA_DEVICE_MAX_CONNECTIONS ;;
   shared) CUDA_VISIBLE_DEVICES=0 part shared 150 0 $(ranks 8) tests/gpu_check --shared-gpu values ;;
   memcheck)

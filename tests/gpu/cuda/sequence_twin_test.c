@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The sequence part of the GPU checks without a GPU: over the twin, its ranks as threads of one process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "fakes/world_threads.h"
+#include "gpu_check.h"
+#include "workloads/backends/cuda/cuda_room.h"
+
+struct cct_log_room;
+const struct cct_backend_ops *cctax_cuda_ops(const struct cct_log_room *room);
+
+static const struct cct_backend_ops *ops;
+
+static void sit(const struct cct_world *world, void *failed) {
+  struct gpu gpu = {.world = world, .ops = ops, .is_shared = 1}; /* its times tell nothing */
+  gpu.options.deadline_ns = 20000000000;
+  if (gpu.ops->open(world, &gpu.options, &gpu.backend)) {
+    ((int *)failed)[world->rank] = 1000;
+    return;
+  }
+  check_sequence(&gpu);
+  gpu.ops->close(gpu.backend);
+  ((int *)failed)[world->rank] = gpu.failed;
+}
+
+static void passes_on(int ranks) {
+  int failed[2] = {0, 0};
+  assert_int_equal(cct_world_threads(ranks, sit, failed), 0);
+  assert_int_equal(failed[0] + failed[1], 0);
+}
+
+/* A plan is found by what the host plans for, and by nothing else. */
+static void plans_are_found_by_what_they_depend_on(void **state) {
+  (void)state;
+  static int64_t steps[][4] = {{1, 16, 9, 9}, {1, 8, 9, 9}, {1, 8, 700, 3}, {2, 8, 9, 9}, {1, 16, 5, 9}};
+  struct cct_backend_options options = {.is_shared_gpu = 1};
+  struct cct_backend *backend;
+  struct cct_executor *x, view;
+  int64_t took;
+  struct cct_burst burst = {0, &took};
+  const struct planned *plans[5];
+  struct cct_job *job = sequence_job(1);
+  assert_int_equal(ops->open(cct_world_self(), &options, &backend), CCT_OK);
+  assert_int_equal(ops->load(backend, job, &x), CCT_OK);
+  for (int i = 0; i < 5; i++)
+    assert_int_equal(ops->step(x, &(struct cct_binding){.slots = steps[i == 0 ? 2 : i]}, 1, &burst), CCT_OK);
+  assert_int_equal(cct_cuda_cache_open(x), CCT_OK);
+  view = *x;
+  view.is_in_sequence = 1;
+  for (int i = 0; i < 5; i++) {
+    view.slots = steps[i];
+    assert_int_equal(cct_cuda_cache_plan(x, &view, i, &(struct cct_binding){.slots = steps[i]}), CCT_OK);
+    plans[i] = view.plan;
+    for (int id = 0; id < x->program->n_ops; id++) {
+      assert_int_equal(view.plan[id].m,
+                       x->program->ops[id].kind == CCT_OP_GEMM && !view.plan[id].is_out ? steps[i][1] : 0);
+      assert_true(x->program->ops[id].kind != CCT_OP_GRAPH || view.plan[id].is_out || view.plan[id].captured);
+    }
+  }
+  assert_ptr_equal(plans[1], plans[2]); /* longer caches, less metadata */
+  assert_ptr_equal(plans[0], plans[4]);
+  assert_ptr_not_equal(plans[0], plans[1]);
+  assert_ptr_not_equal(plans[1], plans[3]);
+  ops->unload(x);
+  ops->close(backend);
+  cct_job_free(job);
+}
+
+static void one_rank(void **state) {
+  (void)state;
+  passes_on(1);
+}
+
+static void two_ranks(void **state) {
+  (void)state;
+#ifdef __SANITIZE_THREAD__
+  skip(); /* a minute */
+#endif
+  passes_on(2);
+}
+
+int main(void) {
+  ops = cctax_cuda_ops(NULL);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(plans_are_found_by_what_they_depend_on),
+                                     cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
