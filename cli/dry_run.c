@@ -186,6 +186,11 @@ static enum cct_status print_cell(const struct cct_agenda *agenda, int index) {
     print_program(step.job, role->program);
     print_totals(&counts);
   }
+  if (!status && step.routed)
+    printf("  %lld copies of tokens routed to experts in a layer of an EP group, %lld of them dropped (%.2f %%)\n",
+           (long long)step.routed, (long long)step.dropped, 100.0 * (double)step.dropped / (double)step.routed);
+  if (!status && step.model_flops > 0)
+    printf("  %.6g model Gflop of all ranks\n", step.model_flops / 1e9);
   cct_text_free(&key);
   cct_json_free(json);
   cct_step_free(&step);

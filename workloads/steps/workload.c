@@ -140,7 +140,7 @@ enum cct_status cct_step_build_model(const struct cct_model *model, const struct
     return status;
   }
   step.tokens = request.template->tokens(cell) * layout->dp;
-  if (is_training)
+  if (is_training && cell->v[CCT_OPT_SCALE].i == 1)
     step.model_flops = (double)step.tokens * cct_model_train_flops(model, cell->v[CCT_OPT_SEQ_LEN].i);
   snprintf(step.model, sizeof step.model, "%s", model->name);
   cct_layout_text(layout, step.layout);
