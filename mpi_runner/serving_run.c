@@ -307,15 +307,19 @@ struct warming {
   int64_t *slots; /* [RING][n_slots]: every rank's alike */
 };
 
+static void fill_slots(const struct warming *w, int64_t step, int64_t *slots) {
+  for (int i = 0; i < w->program->n_slots; i++)
+    slots[i] = w->program->slots[i].value;
+  cct_serve_bind_size(w->run->serve, &w->steps[step], slots);
+}
+
 static enum cct_status next_warm(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
                                  int64_t *not_before_ns, int *is_over) {
   const struct warming *w = context;
   int64_t *slots = w->slots + (index % RING) * w->program->n_slots;
   (void)now_ns;
-  for (int i = 0; index < w->n && i < w->program->n_slots; i++)
-    slots[i] = w->program->slots[i].value;
   if (index < w->n)
-    cct_serve_bind_size(w->run->serve, &w->steps[index], slots);
+    fill_slots(w, index, slots);
   for (int owned = 0; owned < w->count; owned++) {
     is_over[owned] = index >= w->n;
     not_before_ns[owned] = 0;
@@ -338,6 +342,30 @@ static void plan_warming(struct warming *w) {
     w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_DECODE, serve->most_decode};
 }
 
+/* Each of them alone first: a backend gets its buffers, captures its graphs and measures what a DELAY stretches where
+ * nothing is under way. */
+static enum cct_status perform_alone(struct warming *w) {
+  const struct cct_serving_run *run = w->run;
+  struct cct_binding *bindings = calloc((size_t)run->job->ranks, sizeof *bindings);
+  struct cct_measure_options once = run->measure;
+  enum cct_status status = bindings ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
+  once.warmup = 1;
+  once.samples = 0;
+  once.repetitions = 1;
+  for (int64_t step = 0; !status && step < w->n; step++) {
+    struct cct_measured nothing;
+    fill_slots(w, step, w->slots);
+    for (int rank = 0; rank < run->job->ranks; rank++)
+      bindings[rank] = (struct cct_binding){.slots = w->slots};
+    status = cct_measure(run->world, run->ops, run->executor, bindings, &once, &nothing);
+    if (!status)
+      cct_measured_free(&nothing);
+  }
+  free(bindings);
+  return status;
+}
+
 enum cct_status cct_serving_warm(const struct cct_serving_run *run) {
   struct driver driver = {.run = run};
   struct warming w = {.run = run, .program = run->job->roles[0].program};
@@ -351,6 +379,8 @@ enum cct_status cct_serving_warm(const struct cct_serving_run *run) {
     plan_warming(&w);
   struct cct_sequence sequence = {.context = &w, .next = next_warm, .most_steps = w.n + 1};
   status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
+  if (!status)
+    status = perform_alone(&w);
   if (!status)
     status = measure(run, &driver, &sequence, &start_ns);
   free(sequence.lane_end_ns);

@@ -11,15 +11,21 @@
 
 /* ---- the blocks that bring a binding ---- */
 
+/* What this binding copies, and what the program's buffers for it hold: later steps may copy that much. */
 static int64_t carried_bytes(const struct cct_executor *x) {
   struct cct_binding binding = {.slots = x->slots};
   int64_t most = 0;
   for (int id = 0; id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];
-    if (op->kind != CCT_OP_COPY || !op->copy.carries_binding || !cct_op_is_performed(x->program, op, &binding))
+    const int buffers[] = {op->reads[0], op->writes};
+    if (op->kind != CCT_OP_COPY || !op->copy.carries_binding)
       continue;
     int64_t bytes = cct_quantity_value(op->copy.bytes, &binding);
     most = bytes > most ? bytes : most;
+    for (int i = 0; i < 2; i++) {
+      bytes = buffers[i] < 0 ? 0 : cct_quantity_value(x->program->buffers[buffers[i]].bytes, &binding);
+      most = bytes > most ? bytes : most;
+    }
   }
   return (most + 255) / 256 * 256;
 }
