@@ -27,6 +27,7 @@ struct seat { /* of one process */
 struct table {
   const char *words, *backend;
   const struct cct_serving_engine *told; /* whose steps' begin_ns stand for the clock; NULL: the backend's own */
+  struct cct_step step;                  /* built once: what lgamma leaves behind is every thread's */
   struct seat seats[MOST_RANKS];
 };
 
@@ -56,28 +57,26 @@ static void sit(const struct cct_world *world, void *argument) {
   const struct cct_backend_ops *ops = cct_backend_by_name(table->backend);
   struct cct_profile *profile = NULL;
   struct cct_backend_options options = {.has_multicast = 1, .scale = 256, .deadline_ns = 20000000000};
-  struct cct_step step = {0};
+  const struct cct_step *step = &table->step;
   struct cct_requests requests = {0};
   struct cct_world *apart = NULL;
   struct cct_backend *backend = NULL;
   struct cct_executor *executor = NULL;
-  seat->status = build(table->words, &step);
-  if (!seat->status)
-    seat->status = cct_profile_load("b200x8-tdx", &profile);
+  seat->status = cct_profile_load("b200x8-tdx", &profile);
   options.machine = profile;
   if (!seat->status)
-    seat->status = cct_requests_make(&step.serve->requests, &requests);
+    seat->status = cct_requests_make(&step->serve->requests, &requests);
   if (!seat->status)
     seat->status = world->ops->split(world, 0, world->rank, &apart);
   if (!seat->status)
     seat->status = ops->open(apart, &options, &backend);
   if (!seat->status)
-    seat->status = ops->load(backend, step.job, &executor);
+    seat->status = ops->load(backend, step->job, &executor);
   const struct cct_serving_run run = {.world = world,
                                       .ops = ops,
                                       .executor = executor,
-                                      .job = step.job,
-                                      .serve = step.serve,
+                                      .job = step->job,
+                                      .serve = step->serve,
                                       .requests = &requests,
                                       .measure = {.patience_ns = 5000000000},
                                       .clock = table->told ? told : NULL,
@@ -92,10 +91,10 @@ static void sit(const struct cct_world *world, void *argument) {
     world->ops->release(apart);
   cct_requests_free(&requests);
   cct_profile_free(profile);
-  cct_step_free(&step);
 }
 
 static void perform(struct table *table, int processes) {
+  assert_int_equal(build(table->words, &table->step), CCT_OK);
   cct_world_threads(processes, sit, table);
   for (int p = 0; p < processes; p++)
     if (table->seats[p].status)
@@ -114,6 +113,7 @@ static const struct cct_serving_engine *engine_of(const struct table *table, int
 static void release(struct table *table) {
   for (int p = 0; p < MOST_RANKS; p++)
     cct_serving_result_free(&table->seats[p].result);
+  cct_step_free(&table->step);
 }
 
 static void compare(const char *what, const struct cct_serve_row *a, int64_t n_a, const struct cct_serve_row *b,

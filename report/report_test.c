@@ -410,6 +410,43 @@ static void one_block_shows_its_medians(void **state) {
   assert_string_equal(report.results[0].reason, "one block: one condition is compared from two rounds on");
 }
 
+/* Gaps between tokens count as often as they came, the tail of a metric is a row of its own, and what is better neither
+ * way is none. */
+static void serving_has_tails_and_counts(void **state) {
+  (void)state;
+  struct cct_sample rows[3] = {{0, 0, 97, 1, 2}, {0, 1, 2, 2, 5}, {0, 2, 1, 3, 9}};
+  struct cct_block_metric itl = {{"itl", "ms", "lower"}, rows, 3};
+  double values[100];
+  char why[80];
+  assert_int_equal(cct_metric_values(&itl), 100);
+  assert_int_equal(cct_reduce_samples(&itl, values, why, sizeof why), 100);
+  near(values[96], 2, 0);
+  near(values[98], 5, 0);
+  near(values[99], 9, 0);
+  for (int b = 0; b < 4; b++) {
+    struct cct_block *block = fixture_block(b % 2 ? "on" : "off", 0, b / 2);
+    fixture_steps(block, "{\"model\":\"m\",\"workload\":\"serve\"}", "measured", 100, 1, 40, (uint64_t)b + 1);
+    struct cct_metric *metric = &block->cells[0].metrics[0].metric;
+    snprintf(metric->name, sizeof metric->name, "%s", "ttft");
+    add(block);
+  }
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  assert_int_equal(report.n_cells, 2);
+  assert_string_equal(report.cells[0].metric.name, "ttft");
+  assert_string_equal(report.cells[1].metric.name, "ttft_p99");
+  assert_true(report.cells[1].arms[0].units[0].value > report.cells[0].arms[0].units[0].value);
+  assert_int_equal(report.cells[0].arms[0].outliers, 0);
+  (void)tear_down(state);
+  (void)set_up(state);
+  for (int b = 0; b < 2; b++) {
+    struct cct_block *block = fixture_block(b ? "on" : "off", 0, 0);
+    fixture_steps(block, "{\"model\":\"m\",\"workload\":\"serve\"}", "measured", 100, 1, 40, (uint64_t)b + 1);
+    snprintf(block->cells[0].metrics[0].metric.better, 8, "neither");
+    add(block);
+  }
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_USAGE); /* no cell is left */
+}
+
 static void too_many_arms(void **state) {
   (void)state;
   for (int arm = 0; arm < 200; arm++) {
@@ -516,6 +553,7 @@ int main(void) {
       TEST(cells_of_one_arm_only),
       TEST(one_condition_twice_is_a_null),
       TEST(one_block_shows_its_medians),
+      TEST(serving_has_tails_and_counts),
       TEST(too_many_arms),
       TEST(json_reads_back),
       TEST(csv_has_one_width),
