@@ -249,9 +249,9 @@ static enum cct_status take_result(struct driver *d, const struct cct_sequence *
   return status;
 }
 
-static enum cct_status measure(const struct cct_serving_run *run, struct driver *d, struct cct_sequence *sequence,
-                               int64_t *start_ns_out) {
-  size_t lanes = (size_t)cct_job_host_lanes(run->job), owned = (size_t)d->count;
+enum cct_status cct_serving_measure(const struct cct_serving_run *run, int count, struct cct_sequence *sequence,
+                                    int64_t *start_ns_out) {
+  size_t lanes = (size_t)cct_job_host_lanes(run->job), owned = (size_t)count;
   struct cct_burst burst = {.rank_ns = calloc(owned + 1, sizeof *burst.rank_ns)};
   sequence->lane_end_ns = calloc((size_t)sequence->most_steps * (owned ? owned : 1) * lanes, sizeof(int64_t));
   enum cct_status status = burst.rank_ns && sequence->lane_end_ns
@@ -272,7 +272,7 @@ enum cct_status cct_serving_perform(const struct cct_serving_run *run, struct cc
   enum cct_status status = open_driver(run, &sequence, &driver);
   status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
   if (!status)
-    status = measure(run, &driver, &sequence, &result.start_ns);
+    status = cct_serving_measure(run, driver.count, &sequence, &result.start_ns);
   if (!status)
     status = take_result(&driver, &sequence, &result);
   free(sequence.lane_end_ns);
@@ -294,97 +294,4 @@ void cct_serving_result_free(struct cct_serving_result *result) {
   }
   free(result->engines);
   memset(result, 0, sizeof *result);
-}
-
-/* ---- warming ---- */
-
-struct warming {
-  const struct cct_serving_run *run;
-  const struct cct_program *program;
-  int count;
-  struct cct_serve_step *steps;
-  int64_t n;
-  int64_t *slots; /* [RING][n_slots]: every rank's alike */
-};
-
-static void fill_slots(const struct warming *w, int64_t step, int64_t *slots) {
-  for (int i = 0; i < w->program->n_slots; i++)
-    slots[i] = w->program->slots[i].value;
-  cct_serve_bind_size(w->run->serve, &w->steps[step], slots);
-}
-
-static enum cct_status next_warm(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
-                                 int64_t *not_before_ns, int *is_over) {
-  const struct warming *w = context;
-  int64_t *slots = w->slots + (index % RING) * w->program->n_slots;
-  (void)now_ns;
-  if (index < w->n)
-    fill_slots(w, index, slots);
-  for (int owned = 0; owned < w->count; owned++) {
-    is_over[owned] = index >= w->n;
-    not_before_ns[owned] = 0;
-    bindings[owned] = (struct cct_binding){.slots = slots};
-  }
-  return CCT_OK;
-}
-
-/* Each size of a graph that the cell can need, and one eager step of the largest. */
-static void plan_warming(struct warming *w) {
-  const struct cct_serve *serve = w->run->serve;
-  w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_MIXED, serve->most_mixed};
-  for (int i = 0; i < serve->n_captures; i++) {
-    if (serve->is_mixed_graph && serve->captures[i] <= serve->most_mixed)
-      w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_PIECEWISE, serve->captures[i]};
-    if (serve->is_decode_graph && serve->captures[i] <= serve->most_decode)
-      w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_DECODE, serve->captures[i]};
-  }
-  if (!serve->is_decode_graph)
-    w->steps[w->n++] = (struct cct_serve_step){CCT_SERVE_DECODE, serve->most_decode};
-}
-
-/* Each of them alone first: a backend gets its buffers, captures its graphs and measures what a DELAY stretches where
- * nothing is under way. */
-static enum cct_status perform_alone(struct warming *w) {
-  const struct cct_serving_run *run = w->run;
-  struct cct_binding *bindings = calloc((size_t)run->job->ranks, sizeof *bindings);
-  struct cct_measure_options once = run->measure;
-  enum cct_status status = bindings ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
-  status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
-  once.warmup = 1;
-  once.samples = 0;
-  once.repetitions = 1;
-  for (int64_t step = 0; !status && step < w->n; step++) {
-    struct cct_measured nothing;
-    fill_slots(w, step, w->slots);
-    for (int rank = 0; rank < run->job->ranks; rank++)
-      bindings[rank] = (struct cct_binding){.slots = w->slots};
-    status = cct_measure(run->world, run->ops, run->executor, bindings, &once, &nothing);
-    if (!status)
-      cct_measured_free(&nothing);
-  }
-  free(bindings);
-  return status;
-}
-
-enum cct_status cct_serving_warm(const struct cct_serving_run *run) {
-  struct driver driver = {.run = run};
-  struct warming w = {.run = run, .program = run->job->roles[0].program};
-  run->ops->owned(run->executor, &driver.first, &driver.count);
-  w.count = driver.count;
-  w.steps = malloc((2 * CCT_MOST_CAPTURES + 2) * sizeof *w.steps);
-  w.slots = calloc((size_t)(RING * w.program->n_slots), sizeof *w.slots);
-  enum cct_status status = w.steps && w.slots ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
-  int64_t start_ns;
-  if (!status)
-    plan_warming(&w);
-  struct cct_sequence sequence = {.context = &w, .next = next_warm, .most_steps = w.n + 1};
-  status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
-  if (!status)
-    status = perform_alone(&w);
-  if (!status)
-    status = measure(run, &driver, &sequence, &start_ns);
-  free(sequence.lane_end_ns);
-  free(w.steps);
-  free(w.slots);
-  return status;
 }

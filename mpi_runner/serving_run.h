@@ -41,7 +41,15 @@ enum cct_status cct_serving_perform(const struct cct_serving_run *run,
                                     struct cct_serving_result *result_out) CCT_CHECKED;
 void cct_serving_result_free(struct cct_serving_result *result); /* NULL-safe; leaves it zero */
 
-/* Untimed: a step of each form and size that a run may take, so that its graphs are captured. Collective. */
+/* One sequence of run's job, of which this process owns `count` ranks, with room for its lanes' times, which the caller
+ * frees. Collective. */
+enum cct_status cct_serving_measure(const struct cct_serving_run *run, int count, struct cct_sequence *sequence,
+                                    int64_t *start_ns_out) CCT_CHECKED;
+
+/* ---- serving_warm.c ---- */
+
+/* Untimed: a step of each form and size that a run may take, first alone, then one behind the other, so that buffers
+ * are there, graphs are captured and shapes are known. Collective. */
 enum cct_status cct_serving_warm(const struct cct_serving_run *run) CCT_CHECKED;
 
 #endif

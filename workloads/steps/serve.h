@@ -75,8 +75,8 @@ struct cct_serve_step { /* what the replicas of an engine do in a step */
   int64_t tokens; /* with padding */
 };
 struct cct_serve_step cct_serve_step_of(const struct cct_serve *serve, const struct cct_engine_step *step);
-/* The slots that say form and size, with all of a form's largest rows: what a captured graph depends on. Every other
- * slot is left as it is. */
+/* A step of this form and size with the most of everything else: what a graph of that size is captured with, and
+ * buffers have to hold. The slots of swapped caches are left as they are. */
 void cct_serve_bind_size(const struct cct_serve *serve, const struct cct_serve_step *what, int64_t *slots);
 /* The slots of a rank of the engine's replica `replica`; every other slot of the program is left as it is. */
 void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step *step, int64_t replica, int64_t *slots);

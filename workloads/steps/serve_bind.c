@@ -82,7 +82,20 @@ static void bind_size(const struct cct_serve *serve, const struct cct_serve_step
 }
 
 void cct_serve_bind_size(const struct cct_serve *serve, const struct cct_serve_step *what, int64_t *slots) {
+  const struct cct_serve_slots *s = &serve->slots;
   bind_size(serve, what, serve->most_sequences, serve->most_sequences * (serve->limits.drafts + 1), slots);
+  set(slots, s->sequences, serve->most_sequences);
+  set(slots, s->input_bytes, 24 * what->tokens + 4 * (serve->most_cache / CCT_BLOCK_TOKENS + serve->most_sequences));
+  set(slots, s->context, what->tokens);
+  set(slots, s->decode, serve->most_decode < what->tokens ? serve->most_decode : what->tokens);
+  for (int i = 0; i < serve->n_kinds; i++) {
+    int64_t seen = serve->windows[i] && serve->windows[i] < serve->longest ? serve->windows[i] : serve->longest;
+    set(slots, s->pairs[i], what->tokens * seen);
+    set(slots, s->kv[i], serve->most_cache);
+    set(slots, s->pairs_decode[i], what->tokens * seen);
+    set(slots, s->kv_decode[i], serve->most_cache);
+  }
+  set(slots, s->draft_kv, serve->most_cache);
 }
 
 void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step *step, int64_t replica,
