@@ -132,9 +132,7 @@ static void condition_facts(void **state) {
       {"condition", "guest_kernel", 1}, /* block 3 against block 1, of the same arm */
       {"condition", "NCCL_ALGO", 1},    /* no condition sets it */
       {"net", "NCCL_NET_PLUGIN", 1},    /* within an arm it has to agree */
-      {"tuner", "NCCL_TUNER_PLUGIN", 1},
-      {"tuner", "NCCL_MIN_CTAS", 1},
-      {"tuner", "NCCL_ALGO", 0},
+      {"tuner", "NCCL_TUNER_PLUGIN", 1}, {"tuner", "NCCL_MIN_CTAS", 1}, {"tuner", "NCCL_ALGO", 0},
   };
   struct cct_runs runs;
   struct cct_gate found;
