@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #define AHEAD_NS 123456789000
 
 struct CUevent_st {
+  _Atomic int64_t at_ns; /* when it was completed last */
   atomic_long recorded, completed;
   struct CUgraph_st *graph; /* whose capture recorded it last, as its node */
   int node;
@@ -98,11 +100,19 @@ static void run_graph(void *arguments) {
 /* ---- streams ---- */
 
 static void perform(struct task *task) {
+  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+  int is_alone = twin_costs.one_at_once && task->body;
   if (task->is_wait)
     while (atomic_load(&task->event->completed) < task->generation)
       nap();
+  if (is_alone)
+    pthread_mutex_lock(&one);
   if (task->body)
     task->body(task->arguments);
+  if (is_alone)
+    pthread_mutex_unlock(&one);
+  if (task->is_record)
+    atomic_store(&task->event->at_ns, cct_clock_ns());
   if (task->is_record && atomic_load(&task->event->completed) < task->generation)
     atomic_store(&task->event->completed, task->generation);
 }
@@ -155,6 +165,11 @@ int twin_enqueue(struct CUstream_st *stream, twin_body *body, const void *argume
   struct task task = {.body = body};
   if (bytes > sizeof task.arguments)
     abort();
+  if (!stream) { /* the default one: done when its call returns */
+    memcpy(task.arguments, arguments, bytes);
+    body(task.arguments);
+    return cudaSuccess;
+  }
   if (bytes)
     memcpy(task.arguments, arguments, bytes);
   return append(stream, &task);
@@ -180,6 +195,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   while (s->first || s->is_busy)
     pthread_cond_wait(&s->changed, &s->mutex);
   pthread_mutex_unlock(&s->mutex);
+  twin_spend(twin_costs.sync_us);
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t s) {
@@ -188,6 +204,8 @@ cudaError_t cudaStreamQuery(cudaStream_t s) {
   pthread_mutex_unlock(&s->mutex);
   if (!is_idle)
     nap(); /* who asks again and again shares few cores with the streams */
+  else
+    twin_spend(twin_costs.sync_us);
   return is_idle ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
@@ -246,9 +264,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return is_done ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) {
-  (void)a;
-  (void)b;
-  *ms = 0;
+  double factor = twin_costs.event_factor > 0 ? twin_costs.event_factor : 1;
+  *ms = (float)((double)(atomic_load(&b->at_ns) - atomic_load(&a->at_ns)) / 1e6 * factor);
   return cudaSuccess;
 }
 
@@ -317,12 +334,14 @@ cudaError_t cudaFree(void *at) {
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags) {
-  (void)flags;
+  double error = flags & cudaHostAllocMapped ? twin_costs.mapped_error : twin_costs.pinned_error;
+  if (error > 0)
+    return (cudaError_t)error;
   return cudaMalloc(at, bytes);
 }
 cudaError_t cudaMallocManaged(void **at, size_t bytes, unsigned flags) {
   (void)flags;
-  return cudaMalloc(at, bytes);
+  return twin_costs.managed_error > 0 ? (cudaError_t)twin_costs.managed_error : cudaMalloc(at, bytes);
 }
 cudaError_t cudaFreeHost(void *at) {
   return cudaFree(at);
@@ -331,7 +350,7 @@ cudaError_t cudaHostRegister(void *at, size_t bytes, unsigned flags) {
   (void)at;
   (void)bytes;
   (void)flags;
-  return cudaSuccess;
+  return (cudaError_t)twin_costs.register_error;
 }
 cudaError_t cudaHostUnregister(void *at) {
   (void)at;
@@ -361,16 +380,19 @@ void twin_memory(int take) {
 }
 static void move(void *arguments) {
   const struct move *m = arguments;
+  int64_t start_ns = cct_clock_ns();
   twin_memory(1);
   if (m->from)
     memmove(m->to, m->from, m->bytes);
   else
     memset(m->to, m->value, m->bytes);
   twin_memory(0);
+  if (m->from && twin_costs.copy_gb_s > 0)
+    twin_spend((double)m->bytes / twin_costs.copy_gb_s / 1e3 - (double)(cct_clock_ns() - start_ns) / 1e3);
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s) {
-  (void)kind;
-  return (cudaError_t)twin_enqueue(s, move, &(struct move){to, from, bytes, 0}, sizeof(struct move));
+  cudaError_t error = (cudaError_t)twin_enqueue(s, move, &(struct move){to, from, bytes, 0}, sizeof(struct move));
+  return error == cudaSuccess && twin_costs.holds && kind != cudaMemcpyDefault ? cudaStreamSynchronize(s) : error;
 }
 cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t s) {
   return (cudaError_t)twin_enqueue(s, move, &(struct move){at, NULL, bytes, value}, sizeof(struct move));
@@ -392,13 +414,12 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int *can, int a, int b) {
-  *can = a != b;
+  *can = a != b && !(twin_costs.no_peer > 0);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
-  (void)attribute;
   (void)device;
-  *value = 0;
+  *value = attribute == cudaDevAttrGPUDirectRDMASupported && twin_costs.gdr > 0;
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int *version) {
@@ -423,6 +444,8 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *at) {
 }
 cudaError_t cudaIpcOpenMemHandle(void **at, cudaIpcMemHandle_t handle, unsigned flags) {
   (void)flags;
+  if (twin_costs.ipc_error > 0)
+    return (cudaError_t)twin_costs.ipc_error;
   memcpy(at, &handle, sizeof *at);
   return cudaSuccess;
 }
@@ -451,12 +474,18 @@ long twin_product_ns(void) {
 }
 
 static void do_spin(void *arguments) {
-  int64_t until_ns = cct_clock_ns() + ((struct timed *)arguments)->ns;
   atomic_fetch_add(&n_spinning, 1);
-  for (int64_t left; (left = until_ns - cct_clock_ns()) > 0;)
-    if (left > 300000)
-      nanosleep(&(struct timespec){.tv_nsec = left - 200000 < 999999999 ? left - 200000 : 999999999}, NULL);
+  twin_spend((double)((struct timed *)arguments)->ns / 1e3);
   atomic_fetch_sub(&n_spinning, 1);
+}
+/* A cycle is a nanosecond. */
+static void do_cycles(void *arguments) {
+  const struct timed *t = arguments;
+  double factor = twin_costs.timer_factor > 0 ? twin_costs.timer_factor : 1;
+  int64_t start_ns = cct_clock_ns();
+  twin_spend((double)t->ns / 1e3);
+  t->at[0] = start_ns + AHEAD_NS;
+  t->at[1] = t->at[0] + (int64_t)((double)(cct_clock_ns() - start_ns) * factor);
 }
 static void do_mark(void *arguments) {
   atomic_store((_Atomic int64_t *)((struct timed *)arguments)->at, cct_clock_ns() + AHEAD_NS);
@@ -478,6 +507,7 @@ static void do_note(void *arguments) {
 }
 static void nothing(void *arguments) {
   (void)arguments;
+  twin_spend(twin_costs.kernel_us);
 }
 cudaError_t cct_kernel_empty(cudaStream_t s) {
   return (cudaError_t)twin_enqueue(s, nothing, NULL, 0);
@@ -500,9 +530,7 @@ cudaError_t cct_kernel_mark(int64_t *at, cudaStream_t s) {
   return (cudaError_t)twin_enqueue(s, do_mark, &(struct timed){.at = at}, sizeof(struct timed));
 }
 cudaError_t cct_kernel_cycles(int64_t cycles, int64_t *out, cudaStream_t s) {
-  (void)cycles;
-  (void)out;
-  return cct_kernel_empty(s);
+  return (cudaError_t)twin_enqueue(s, do_cycles, &(struct timed){.ns = cycles, .at = out}, sizeof(struct timed));
 }
 cudaError_t cct_kernel_timer_steps(int64_t *out, int n, cudaStream_t s) {
   for (int i = 0; i < n; i++)
@@ -533,8 +561,19 @@ cudaError_t cct_kernel_random(void *out, int64_t bytes, uint64_t seed, cudaStrea
   (void)seed;
   return cudaMemsetAsync(out, 0x3e, (size_t)bytes, s);
 }
+/* One word that a kernel reads anew and again gets as it was. */
+static void move_stale(void *arguments) {
+  static uint64_t last;
+  const struct move *m = arguments;
+  uint64_t now;
+  memcpy(&now, m->from, sizeof now);
+  memcpy(m->to, &last, sizeof last);
+  last = now;
+}
 cudaError_t cct_kernel_copy(void *to, const void *from, int64_t bytes, int blocks, cudaStream_t s) {
   (void)blocks;
+  if (twin_costs.stale > 0 && bytes == 16)
+    return (cudaError_t)twin_enqueue(s, move_stale, &(struct move){to, from, 16, 0}, sizeof(struct move));
   return cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, s);
 }
 cudaError_t cct_kernel_fill(void *out, int64_t n, struct cct_exact exact, int rank, int64_t first, cudaStream_t s) {
@@ -561,21 +600,56 @@ cudaError_t cct_kernel_p2p_reduce(const struct cct_p2p_peers *peers, int is_twos
   (void)s;
   return cudaErrorNotSupported;
 }
+
+/* ---- between two GPUs ---- */
+
+struct exchange {
+  struct cct_p2p_peers peers;
+  const char *in;
+  int64_t in_rows, n, row_bytes, *out;
+};
+static void await_turn(const struct cct_p2p_peers *p, uint32_t turn) {
+  uint32_t *own = &p->area[p->rank]->ping;
+  while ((int32_t)(__atomic_load_n(own, __ATOMIC_ACQUIRE) - turn) < 0)
+    sched_yield();
+}
+static void tell_turn(const struct cct_p2p_peers *p, uint32_t turn) {
+  __atomic_store_n(&p->area[1 - p->rank]->ping, turn, __ATOMIC_RELEASE);
+}
+static void do_ping_pong(void *arguments) {
+  const struct exchange *e = arguments;
+  struct cct_p2p_area *own = e->peers.area[e->peers.rank];
+  int64_t start_ns = cct_clock_ns();
+  for (int64_t i = 0; i < e->n; i++) {
+    own->ping_turn++;
+    for (int turn = 0; turn < 2; turn++) {
+      if (turn != e->peers.rank) {
+        await_turn(&e->peers, own->ping_turn);
+        continue;
+      }
+      twin_spend(twin_costs.write_us);
+      tell_turn(&e->peers, own->ping_turn);
+    }
+  }
+  *e->out = cct_clock_ns() - start_ns;
+}
+static void do_dispatch(void *arguments) {
+  const struct exchange *e = arguments;
+  struct cct_p2p_area *own = e->peers.area[e->peers.rank], *peer = e->peers.area[1 - e->peers.rank];
+  for (int64_t t = 0; t < e->n; t++)
+    memcpy((char *)peer->data + t * e->row_bytes, e->in + t % e->in_rows * e->row_bytes, (size_t)e->row_bytes);
+  twin_spend(twin_costs.row_us * (double)e->n);
+  own->ping_turn++;
+  tell_turn(&e->peers, own->ping_turn);
+  await_turn(&e->peers, own->ping_turn);
+}
 cudaError_t cct_kernel_ping_pong(const struct cct_p2p_peers *peers, int n, int64_t *out, cudaStream_t s) {
-  (void)peers;
-  (void)n;
-  (void)out;
-  (void)s;
-  return cudaErrorNotSupported;
+  struct exchange e = {.peers = *peers, .n = n, .out = out};
+  return (cudaError_t)twin_enqueue(s, do_ping_pong, &e, sizeof e);
 }
 cudaError_t cct_kernel_dispatch(const struct cct_p2p_peers *peers, const void *in, int64_t in_bytes, int64_t tokens,
                                 int64_t row_bytes, int blocks, cudaStream_t s) {
-  (void)peers;
-  (void)in;
-  (void)in_bytes;
-  (void)tokens;
-  (void)row_bytes;
+  struct exchange e = {.peers = *peers, .in = in, .in_rows = in_bytes / row_bytes, .n = tokens, .row_bytes = row_bytes};
   (void)blocks;
-  (void)s;
-  return cudaErrorNotSupported;
+  return (cudaError_t)twin_enqueue(s, do_dispatch, &e, sizeof e);
 }

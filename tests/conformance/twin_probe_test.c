@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Experiments of the CUDA backend against the twin: each cost or refusal that is set there is found, and what is not
+ * set is not. The machine that runs tests is shared, which makes things slower and never faster: of a few tries the
+ * best counts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fakes/twin_gpu.h"
+#include "fakes/world_threads.h"
+#include "workloads/backends/backend.h"
+#include "workloads/steps/experiments.h"
+
+struct cct_log_room;
+const struct cct_backend_ops *cctax_cuda_ops(const struct cct_log_room *room);
+
+#define TRIES 3
+
+struct asked {
+  const char *text;
+  int output;
+  enum cct_status status;
+  double least, median, most; /* of the tries */
+};
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void ask(const struct cct_world *world, void *argument) {
+  struct asked *asked = argument;
+  const struct cct_backend_ops *ops = cctax_cuda_ops(NULL);
+  const struct cct_backend_options options = {.deadline_ns = 20000000000};
+  struct cct_experiment_call call;
+  struct cct_backend *backend = NULL;
+  enum cct_status status = cct_experiment_parse(asked->text, &call);
+  if (!status)
+    status = ops->open(world, &options, &backend);
+  double found[TRIES];
+  for (int i = 0; !status && i < TRIES; i++) {
+    double values[CCT_MOST_OUTPUTS];
+    int n = 0;
+    status = ops->experiment(backend, call.experiment->name, call.parameters, call.experiment->n_parameters, values,
+                             CCT_MOST_OUTPUTS, &n);
+    if (!status && n != cct_experiment_outputs(call.experiment))
+      status = CCT_DAMAGED;
+    found[i] = values[asked->output];
+  }
+  ops->close(backend);
+  if (world->rank == 0) {
+    asked->status = status;
+    qsort(found, TRIES, sizeof *found, by_value);
+    asked->least = found[0];
+    asked->median = found[TRIES / 2];
+    asked->most = found[TRIES - 1];
+  }
+}
+
+static struct asked answer(const char *text, int output, int ranks) {
+  struct asked asked = {.text = text, .output = output};
+  assert_int_equal(cct_world_threads(ranks, ask, &asked), 0);
+  if (asked.status)
+    fail_msg("%s: %s", text, cct_log_last());
+  return asked;
+}
+static double least_of(const char *text, int output, int ranks) {
+  return answer(text, output, ranks).least;
+}
+static double median_of(const char *text, int output) {
+  return answer(text, output, 1).median;
+}
+
+#define COST(name) offsetof(struct twin_costs, name)
+static double *cost_at(size_t offset) {
+  return (double *)((char *)&twin_costs + offset);
+}
+
+/* What takes time: more than before by what was set, at least, and on a machine with many others not by very much more.
+ */
+static void what_costs_more_is_found_to(void **state) {
+  static const struct {
+    const char *experiment;
+    int output, ranks;
+    size_t cost;
+    double set, more; /* the value's unit */
+  } rows[] = {
+      {"bare_sync/50", 0, 1, COST(sync_us), 400, 400e3},   {"bare_sync/50", 1, 1, COST(sync_us), 400, 400e3},
+      {"bare_sync/50", 1, 1, COST(kernel_us), 500, 500e3}, {"bare_launch/50", 1, 1, COST(kernel_us), 500, 500e3},
+      {"dispatch/64/7K", 0, 2, COST(row_us), 50, 64 * 50}, {"short_write/10", 0, 2, COST(write_us), 800, 800},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    double before = INFINITY, after = INFINITY;
+    for (int attempt = 0; attempt < 4 && !(before < 0.5 * rows[i].more && after < 1.5 * rows[i].more); attempt++) {
+      before = fmin(before, least_of(rows[i].experiment, rows[i].output, rows[i].ranks));
+      *cost_at(rows[i].cost) = rows[i].set;
+      after = fmin(after, least_of(rows[i].experiment, rows[i].output, rows[i].ranks));
+      *cost_at(rows[i].cost) = 0;
+    }
+    print_message("%s: %.6g, and %.6g where %.6g are set\n", rows[i].experiment, before, after, rows[i].more);
+    assert_true(before < 0.5 * rows[i].more && after >= 0.99 * rows[i].more && after < 1.5 * rows[i].more);
+  }
+}
+
+/* A throttled copy: its rate, or a time of its bytes. */
+static void what_copies_slower_is_found_to(void **state) {
+  static const struct {
+    const char *experiment;
+    int output, ranks;
+    double gb_s, wanted_gb_s;
+  } rows[] = {
+      {"p2p_copy/2M/0/1", 0, 2, 0.4, 0.4}, {"p2p_copy/2M/1/1", 0, 2, 0.4, 0.4}, {"p2p_copy/2M/2/1", 0, 2, 0.4, 0.4},
+      {"p2p_copy/2M/3/1", 0, 2, 0.4, 0.4}, {"p2p_copy/2M/0/2", 0, 2, 0.4, 0.8}, {"aes_copy/8M", 0, 1, 0.1, 0.1},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    twin_costs.copy_gb_s = rows[i].gb_s;
+    double found = answer(rows[i].experiment, rows[i].output, rows[i].ranks).most;
+    twin_costs.copy_gb_s = 0;
+    print_message("%s: %.4g GB/s\n", rows[i].experiment, found);
+    assert_true(found > 0.4 * rows[i].wanted_gb_s && found < 1.05 * rows[i].wanted_gb_s);
+  }
+}
+
+static void what_is_refused_is_told(void **state) {
+  static const struct {
+    const char *experiment;
+    int output, ranks;
+    size_t cost;
+    double set, without, with;
+  } rows[] = {
+      {"pinned/64K", 0, 1, COST(pinned_error), 2, 0, 2},
+      {"mapped/64K", 0, 1, COST(mapped_error), 801, 0, 801},
+      {"managed/64K", 0, 1, COST(managed_error), 801, 0, 801},
+      {"host_register/4K", 0, 1, COST(register_error), 801, 0, 801},
+      {"peer", 0, 2, COST(no_peer), 1, 0, 28}, /* the twin has 8 GPUs */
+      {"peer", 1, 2, COST(ipc_error), 217, 0, 217},
+      {"gdr", 0, 1, COST(gdr), 1, 0, 1},
+      {"stale_memory/20", 0, 1, COST(stale), 1, 0, 20},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    double without = least_of(rows[i].experiment, rows[i].output, rows[i].ranks);
+    *cost_at(rows[i].cost) = rows[i].set;
+    double with = least_of(rows[i].experiment, rows[i].output, rows[i].ranks);
+    *cost_at(rows[i].cost) = 0;
+    if (without != rows[i].without || with != rows[i].with)
+      fail_msg("%s: %g without and %g with, wanted %g and %g", rows[i].experiment, without, with, rows[i].without,
+               rows[i].with);
+  }
+}
+
+/* Clocks, and what runs beside what. */
+static void clocks_and_order_are_told(void **state) {
+  (void)state;
+  double host = least_of("clock/20000000", 0, 1), timer = least_of("clock/20000000", 1, 1);
+  assert_true(host >= 20e6 && timer >= 20e6 && timer <= host * 1.5);
+  twin_costs.event_factor = 3;
+  assert_true(least_of("clock/20000000", 2, 1) >= 60e6);
+  twin_costs.event_factor = 0;
+  twin_costs.timer_factor = 0.25;
+  assert_true(least_of("clock/200000000", 1, 1) < 120e6);
+  twin_costs.timer_factor = 0;
+  twin_costs.copy_gb_s = 0.1; /* 4 MiB: 42 ms */
+  double held = least_of("caller_blocked/4M/0", 0, 1), behind = least_of("caller_blocked/4K/30000000", 1, 1);
+  assert_true(held < 20e6 && behind < 20e6);
+  twin_costs.holds = 1;
+  held = least_of("caller_blocked/4M/0", 0, 1);
+  behind = least_of("caller_blocked/4K/30000000", 1, 1);
+  assert_true(held > 30e6 && behind > 20e6);
+  twin_costs.holds = 0;
+  double kernels = median_of("overlap/2M", 0), copy = median_of("overlap/2M", 1);
+  twin_costs.one_at_once = 1;
+  double kernels_apart = median_of("overlap/2M", 0), copy_apart = median_of("overlap/2M", 1);
+  twin_costs.one_at_once = 0;
+  twin_costs.copy_gb_s = 0;
+  print_message("beside each other %.2f and %.2f, one after the other %.2f and %.2f\n", kernels, copy, kernels_apart,
+                copy_apart);
+  assert_true(copy < 1.5 && copy_apart > 1.5 && kernels < kernels_apart);
+}
+
+/* Each is a process of its own over a twin of its own, throttled by the environment. */
+static void processes_copy_each_by_themselves(void **state) {
+  (void)state;
+  assert_int_equal(setenv("TWIN_COSTS", "copy_gb_s=0.1", 1), 0);
+  double one = answer("processes/1/1M", 0, 1).most, two = answer("processes/2/1M", 0, 1).most;
+  unsetenv("TWIN_COSTS");
+  print_message("one process %.4f GB/s, two %.4f\n", one, two);
+  assert_true(one > 0.04 && one < 0.105 && two > one && two < 0.21);
+  assert_true(least_of("context", 0, 1) > 0);
+}
+
+static void what_makes_no_sense_is_refused(void **state) {
+  static const char *const texts[] = {"managed/64M",     "p2p_copy/8/0/1",  "p2p_copy/1M/4/1",
+                                      "p2p_copy/1M/0/3", "dispatch/1/24",   "dispatch/8K/7K",
+                                      "processes/0/1M",  "processes/17/1M", "bare_sync/0"};
+  (void)state;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    struct asked asked = {.text = texts[i]};
+    int is_pair = !strncmp(texts[i], "p2p", 3) || !strncmp(texts[i], "dis", 3);
+    cct_log_mute(1);
+    assert_int_equal(cct_world_threads(is_pair ? 2 : 1, ask, &asked), 0);
+    cct_log_mute(0);
+    if (asked.status != CCT_USAGE)
+      fail_msg("%s: status %d", texts[i], asked.status);
+  }
+}
+
+int main(void) {
+  char why[64];
+  (void)cctax_cuda_ops(NULL)->available(why, sizeof why); /* the child of an experiment ends here */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_costs_more_is_found_to),       cmocka_unit_test(what_copies_slower_is_found_to),
+      cmocka_unit_test(what_is_refused_is_told),           cmocka_unit_test(clocks_and_order_are_told),
+      cmocka_unit_test(processes_copy_each_by_themselves), cmocka_unit_test(what_makes_no_sense_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

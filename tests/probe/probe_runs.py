@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""probe_runs.py CCTAX TWIN NVML: commands that open GPUs, on a machine that has none: beside cctax lies the CUDA backend over
+the twin (TWIN), and NVML is a stand-in (NVML, its folder). The doctor tries a twin that can all and one that cannot; probes
+find a throttled copy. One line a part; exit 1 if one failed."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+CCTAX, TWIN, NVML = map(os.path.realpath, sys.argv[1:4])
+ROOT = tempfile.mkdtemp(prefix="cctax-probe-")
+failures = 0
+
+
+def say(is_held, text, more=""):
+    global failures
+    failures += not is_held
+    print(f"{'held  ' if is_held else 'FAILED'} {text}", flush=True)
+    if not is_held:
+        print("\n".join("         " + line for line in str(more).splitlines()[:40]), flush=True)
+
+
+def install():
+    for folder in ("bin", "lib"):
+        os.mkdir(os.path.join(ROOT, folder))
+    for name in ("cctax", "cctax-rank"):
+        shutil.copy2(os.path.join(os.path.dirname(CCTAX), name), os.path.join(ROOT, "bin", name))
+    shutil.copy2(TWIN, os.path.join(ROOT, "lib", "libcctax-cuda.so"))
+
+
+def cctax(*arguments, costs="", gpus=2):
+    environment = dict(os.environ, TWIN_COSTS=costs, FAKE_CC="0,0", FAKE_DRIVER="580.159.04", TMPDIR=ROOT,
+                       FAKE_GPUS=";".join(["NVIDIA H200"] * gpus), LD_LIBRARY_PATH=NVML + ":" + os.environ.get("LD_LIBRARY_PATH", ""))
+    return subprocess.run([os.path.join(ROOT, "bin", "cctax"), *arguments], env=environment, capture_output=True, text=True, timeout=150,
+                          check=False)
+
+
+def tried(costs="", gpus=2):
+    """Exit code, {check: rule that speaks}, {fact: value} of what was tried."""
+    done = cctax("doctor", "--try", "--json", costs=costs, gpus=gpus)
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:
+        say(False, "doctor --try prints a document", f"exit {done.returncode}\n{done.stderr}")
+        return done.returncode, {}, {}
+    rules = {row["check"]: row["rule"] for row in document["checks"] if row["check"].startswith("try-")}
+    facts = {fact["name"]: fact["value"] for fact in document["machine"]["facts"] if fact["name"].startswith("try.")}
+    return done.returncode, rules, facts
+
+
+def doctor():
+    wanted = {"pinned": "works", "mapped": "works", "managed": "works", "register": "works", "peer": "works", "ipc": "works",
+              "stale": "none", "gdr": "yes"}
+    before = set(os.listdir("/tmp"))
+    code, rules, facts = tried("gdr=1,copy_gb_s=1")
+    say(code in (0, 1) and all(rules.get(f"try-{check}") == f"try-{check}.{case}" for check, case in wanted.items()),
+        "a twin that can all is told so", f"exit {code}\n{rules}\n{facts}")
+    say(len(facts) == 17 and all(value is not None for value in facts.values()), "every trial is a fact", facts)
+    left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("cctax-doctor-")]
+    say(not left, "nothing is left of the run", left)
+    wanted = {"pinned": "works", "mapped": "refused", "managed": "refused", "register": "refused", "peer": "none", "ipc": "refused",
+              "events": "off", "gdr": "no"}
+    code, rules, facts = tried("mapped_error=801,managed_error=801,register_error=801,no_peer=1,ipc_error=217,event_factor=3")
+    say(all(rules.get(f"try-{check}") == f"try-{check}.{case}" for check, case in wanted.items()) and "try-stale" not in rules,
+        "what it refuses is told, and what could not be tried is not judged", f"exit {code}\n{rules}\n{facts}")
+    wanted = {"stale": "gpu", "async": "idle", "overlap": "kernels"}
+    code, rules, facts = tried("stale=1,holds=1,one_at_once=1,copy_gb_s=1", gpus=1)
+    say(code == 1 and all(rules.get(f"try-{check}") == f"try-{check}.{case}" for check, case in wanted.items()),
+        "old values, copies that hold, streams in a row", f"exit {code}\n{rules}\n{facts}")
+    say(facts.get("try.ipc_error", 0) is None and "try-peer" not in rules, "one GPU has no peer to be tried", facts)
+
+
+def values(run):
+    """{probe or experiment, memory, bytes: (value, samples)} of the first metric."""
+    found, cell = {}, {}
+    for line in cctax("show", run).stdout.splitlines():
+        head = re.match(r"cell \d+: (\{.*\})", line)
+        value = re.match(r"\s+off\s+\S+\s+([-\d.e+]+) \S+\s+(\d+) in 1 blocks", line)
+        if head:
+            cell = json.loads(head.group(1))
+        elif value and cell:
+            found.setdefault((cell.get("experiment") or cell["probe"], cell.get("memory"), cell.get("bytes")),
+                             (float(value.group(1)), int(value.group(2))))
+    return found
+
+
+def probes():
+    tensor = 16 << 20
+    suite = {"schema": 1, "question": "Is what is throttled found?", "rounds": 1, "samples": 3, "warmup": 0,
+             "defaults": {"workload": "probe", "np": 1},
+             "cells": [{"probe": ["load", "save"], "memory": ["pinned", "pageable"], "bytes": [tensor, 3 * tensor]},
+                       {"probe": "threads", "memory": "pageable", "bytes": 1 << 20, "calls": 4},
+                       {"probe": "experiment", "experiment": ["context", "processes/2/1M", "bare_sync/20", "managed/8M"]}]}
+    path, run = os.path.join(ROOT, "suite.json"), os.path.join(ROOT, "run")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(suite, file)
+    done = cctax("run", path, "-o", run, "--backend", "cuda", "-q", costs="copy_gb_s=0.5")
+    found = values(run)
+    rates = {key: 2 * tensor / (found.get((*key, 3 * tensor), (0,))[0] - found.get((*key, tensor), (-1,))[0]) / 1e3
+             for key in ((probe, memory) for probe in ("load", "save") for memory in ("pinned", "pageable"))}
+    # Two medians of a shared machine: each is slower than the twin, never faster; their difference may be off either way.
+    say(all(0.25 < rate < 0.75 for rate in rates.values()), f"tensors at 0.5 GB/s: {', '.join(f'{r:.3f}' for r in rates.values())}",
+        f"exit {done.returncode}\n{done.stderr}\n{found}")
+    say(found.get(("threads", "pageable", 1 << 20), (0, 0))[0] >= 2097, "copies by four threads take no less than each does",
+        found)
+    say(found.get(("context", None, None), (0, 0))[1] == 1 and found.get(("bare_sync/20", None, None), (0, 0))[1] == 3,
+        "a dear experiment is performed once a block, a cheap one as often as any cell", found)
+    say(done.returncode == 1 and "managed/BYTES: 1 byte to 4 MiB" in done.stderr, "much managed memory is refused", done.stderr)
+    say(cctax("check", run).returncode == 0, "the run is sound")
+
+
+install()
+try:
+    doctor()
+    probes()
+finally:
+    shutil.rmtree(ROOT)
+sys.exit(1 if failures else 0)
