@@ -43,7 +43,7 @@ probe() { # NAME BAR_S FLAGS...: the probe, what of it was refused, and its prof
   [ $status -le 1 ] || { miss "probe $name: exit $status"; return; }
   [ "$bar" = 0 ] || [ $((SECONDS - start)) -le "$bar" ] || miss "the probe took longer than $bar s"
   "$cctax" show "$out/$name" >"$out/$name-show.txt"
-  "$cctax" check "$out/$name" || bad=1
+  "$cctax" check "$out/$name" || miss "the run $name is not sound"
   grep -A5 '"probe":"experiment"' "$out/$name-show.txt" | grep -v '^--'
   "$cctax" profile "$out/$name" -o "$out/$name-profile.json" --profile h200 >"$out/$name-profile.txt" 2>"$out/$name-profile.log"
   echo "==== profile of $name: exit $?"
@@ -54,10 +54,16 @@ probe() { # NAME BAR_S FLAGS...: the probe, what of it was refused, and its prof
 for part in "$@"; do
   case $part in
   doctor)
-    "$cctax" doctor --before-run --json >"$out/doctor.json" 2>"$out/doctor.log"
     "$cctax" doctor --before-run
-    echo "==== doctor: exit $?"
-    "$cctax" doctor --before-run --json --fixture "$out/doctor.json" | cmp - "$out/doctor.json" && echo "==== its record replays" || bad=1 ;;
+    echo "==== doctor before a run: exit $?"
+    start=$SECONDS
+    "$cctax" doctor --try --json >"$out/doctor.json" 2>"$out/doctor.log"
+    echo "==== doctor --try: $((SECONDS - start)) s, exit $?"
+    cat "$out/doctor.log"
+    "$cctax" doctor --fixture "$out/doctor.json" | grep -A2 ' try-'
+    grep -A2 '"name": "try\.' "$out/doctor.json" | grep -o '"try[^"]*"\|"value": .*' | paste - -
+    "$cctax" doctor --json --fixture "$out/doctor.json" >"$out/replayed.json"
+    if cmp "$out/replayed.json" "$out/doctor.json"; then echo "==== its record replays"; else miss "the doctor's record"; fi ;;
   probe)
     if [ "$np" -gt 1 ]; then probe off 0 --arms registration=off,on; else probe off 180; fi
     [ ! -s "$out/off-values.json" ] || python3 "$here/beside.py" profile "$out/off-values.json" "${CCTAX_DATA:-$here/../../../data}/profiles/h200.json" ;;
