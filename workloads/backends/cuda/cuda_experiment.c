@@ -103,6 +103,43 @@ static enum cct_status run_bare_sync(struct experiment *e) {
   return status;
 }
 
+/* A graph of n empty kernels: captured, made ready to launch, and launched once. */
+static enum cct_status run_graph_capture(struct experiment *e) {
+  cudaStream_t stream = e->backend->side;
+  cudaGraph_t graph = NULL;
+  cudaGraphExec_t exec = NULL;
+  int64_t at_ns[4];
+  int n = (int)e->parameters[0];
+  enum cct_status status =
+      n > 0 ? CCT_CUDA(cct_kernel_empty(stream)) : cct_fail(CCT_USAGE, "cuda: graph_capture of no node");
+  if (!status)
+    status = cct_cuda_wait_stream(e->backend, stream);
+  at_ns[0] = cct_clock_ns();
+  if (!status)
+    status = CCT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  if (!status) {
+    cudaError_t launched = cct_kernel_bare_launches(n, stream);
+    status = CCT_CUDA(cudaStreamEndCapture(stream, &graph));
+    status = status ? status : CCT_CUDA(launched);
+  }
+  at_ns[1] = cct_clock_ns();
+  if (!status)
+    status = CCT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  at_ns[2] = cct_clock_ns();
+  if (!status)
+    status = CCT_CUDA(cudaGraphLaunch(exec, stream));
+  if (!status)
+    status = cct_cuda_wait_stream(e->backend, stream);
+  at_ns[3] = cct_clock_ns();
+  for (int i = 0; i < 3; i++)
+    give(e, (double)(at_ns[i + 1] - at_ns[i]));
+  if (exec)
+    cudaGraphExecDestroy(exec);
+  if (graph)
+    cudaGraphDestroy(graph);
+  return status;
+}
+
 static enum cct_status run_bare_gemm(struct experiment *e) {
   struct cct_backend *backend = e->backend;
   int m = (int)e->parameters[0], n = (int)e->parameters[1], k = (int)e->parameters[2], reps = (int)e->parameters[3];
@@ -264,6 +301,7 @@ enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *nam
       {"submitting", 0, run_submitting},
       {"bare_launch", 1, run_bare_launch},
       {"bare_sync", 1, run_bare_sync},
+      {"graph_capture", 1, run_graph_capture},
       {"bare_gemm", 4, run_bare_gemm},
       {"aes_rate", 1, cct_cuda_run_aes_rate},
       {"aes_copy", 1, cct_cuda_run_aes_copy},
