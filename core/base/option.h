@@ -97,9 +97,9 @@ enum cct_option_scope {
   X(CHECKPOINT, "checkpoint", 0, WORD, 0, 0, "sync", "sync|async", CCT_RUN, CELL,                                      \
     "train: the step waits for the checkpoint's copies, or its optimizer does")                                        \
   X(OVERLAP, "overlap", 0, WORD, 0, 0, "off", "on|off", CCT_STEPS, CELL,                                               \
-    "decode: the host goes on to the next step while the GPU works, and reads tokens one step late")                   \
+    "decode, serve: the host goes on to the next step while the GPU works, and reads tokens one step late")            \
   X(HOST_US, "host-us", 0, F64, 0, 1e7, "0", "US", CCT_STEPS, CELL,                                                    \
-    "decode: work of the serving engine on the host a step")                                                           \
+    "decode, serve: work of the engine on the host a step")                                                            \
   X(READBACK, "readback", 0, WORD, 0, 0, "sync", "sync|worker", CCT_RUN, CELL,                                         \
     "serve: who reads tokens back: the engine's own thread, or a worker beside it")                                    \
   X(MIXED_GRAPH, "mixed-graph", 0, WORD, 0, 0, NULL, "none|piecewise", CCT_RUN, CELL,                                  \
