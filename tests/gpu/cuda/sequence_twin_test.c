@@ -33,6 +33,50 @@ static void passes_on(int ranks) {
   assert_int_equal(failed[0] + failed[1], 0);
 }
 
+/* Each of two host lanes seals what it copies, at once with the other. */
+static void host_lanes_seal_side_by_side(void **state) {
+  (void)state;
+  enum {
+    n_copies = 40,
+    n_bursts = 20
+  };
+  struct cct_backend_options options = {.is_shared_gpu = 1};
+  struct cct_backend *backend;
+  struct cct_executor *x;
+  struct cct_program *program;
+  struct cct_job *job;
+  int64_t took;
+  struct cct_burst burst = {0, &took};
+  assert_int_equal(cct_program_new("seals", &program), CCT_OK);
+  for (int side = 0; side < 2; side++) {
+    cct_program_add_lane(program, side ? "up" : "down", CCT_LANE_STREAM);
+    cct_program_add_lane(program, side ? "one" : "other", CCT_LANE_HOST);
+  }
+  for (int i = 0; i < 2 * n_copies; i++) {
+    struct cct_op copy = {
+        .kind = CCT_OP_COPY, .name = "copy", .lane = i % 2 * 2, .host = i % 2 * 2 + 1, .reads = {-1, -1}, .writes = -1};
+    copy.copy.direction = i % 2 ? CCT_COPY_D2H : CCT_COPY_H2D;
+    copy.copy.memory = CCT_MEM_PINNED;
+    copy.copy.bytes = cct_constant(64 << (i / 2 % 8));
+    copy.copy.is_blocking = copy.copy.is_bounce = 1;
+    cct_program_add(program, &copy, NULL, 0);
+  }
+  for (int side = 0; side < 2; side++) {
+    struct cct_op sync = {
+        .kind = CCT_OP_SYNC, .name = "sync", .lane = 2 * side, .host = 2 * side + 1, .reads = {-1, -1}, .writes = -1};
+    cct_program_add(program, &sync, NULL, 0);
+  }
+  assert_int_equal(cct_job_new(1, &job), CCT_OK);
+  assert_int_equal(cct_job_add_role(job, program, 0, 1), CCT_OK);
+  assert_int_equal(ops->open(cct_world_self(), &options, &backend), CCT_OK);
+  assert_int_equal(ops->load(backend, job, &x), CCT_OK);
+  for (int i = 0; i < n_bursts; i++)
+    assert_int_equal(ops->step(x, NULL, 10, &burst), CCT_OK);
+  ops->unload(x);
+  ops->close(backend);
+  cct_job_free(job);
+}
+
 /* A plan is found by what the host plans for, and by nothing else. */
 static void plans_are_found_by_what_they_depend_on(void **state) {
   (void)state;
@@ -86,6 +130,7 @@ static void two_ranks(void **state) {
 int main(void) {
   ops = cctax_cuda_ops(NULL);
   const struct CMUnitTest tests[] = {cmocka_unit_test(plans_are_found_by_what_they_depend_on),
-                                     cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks)};
+                                     cmocka_unit_test(host_lanes_seal_side_by_side), cmocka_unit_test(one_rank),
+                                     cmocka_unit_test(two_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

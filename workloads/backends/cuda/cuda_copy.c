@@ -8,25 +8,41 @@
 #include "crypt/seal.h"
 #include "workloads/backends/cuda/cuda_room.h"
 
-struct seal_state {
+/* What a host lane seals with: a counter and a cipher's state are one thread's. */
+struct sealer {
   struct cct_seal *seal;
   unsigned char *cipher; /* CCT_SEAL_CHUNK_BYTES */
-  double gb_s;           /* what one thread seals here */
 };
 
-static enum cct_status seal_open(struct cct_backend *backend) {
-  if (backend->seal)
-    return CCT_OK;
-  struct seal_state *s = calloc(1, sizeof *s);
-  if (!s)
-    return cct_fail(CCT_NOMEM, "out of memory");
-  enum cct_status status = cct_seal_new(NULL, &s->seal);
-  s->cipher = malloc(CCT_SEAL_CHUNK_BYTES);
-  if (!status && !s->cipher)
+enum {
+  MOST_SEALERS = 16
+};
+
+struct seal_state {
+  struct sealer sealers[MOST_SEALERS]; /* by host lane; experiments use the first */
+  double gb_s;                         /* what one thread seals here */
+};
+
+static enum cct_status sealer_open(struct cct_backend *backend, int lane) {
+  if (lane >= MOST_SEALERS)
+    return cct_fail(CCT_UNSUPPORTED, "cuda: bounce copies by lane %d of a program: the first %d lanes can have them",
+                    lane, MOST_SEALERS);
+  struct sealer *sealer = &backend->seal->sealers[lane];
+  enum cct_status status = sealer->seal ? CCT_OK : cct_seal_new(NULL, &sealer->seal);
+  if (!status && !sealer->cipher && !(sealer->cipher = malloc(CCT_SEAL_CHUNK_BYTES)))
     status = cct_fail(CCT_NOMEM, "out of memory");
+  return status;
+}
+
+static enum cct_status seal_open(struct cct_backend *backend, int lane) {
+  enum cct_status status = CCT_OK;
+  if (!backend->seal) {
+    if (!(backend->seal = calloc(1, sizeof *backend->seal)))
+      return cct_fail(CCT_NOMEM, "out of memory");
+    status = cct_seal_rate(CCT_SEAL_CHUNK_BYTES, 10000000, &backend->seal->gb_s);
+  }
   if (!status)
-    status = cct_seal_rate(CCT_SEAL_CHUNK_BYTES, 10000000, &s->gb_s);
-  backend->seal = s;
+    status = sealer_open(backend, lane);
   if (status)
     cct_cuda_seal_close(backend);
   return status;
@@ -35,8 +51,10 @@ static enum cct_status seal_open(struct cct_backend *backend) {
 void cct_cuda_seal_close(struct cct_backend *backend) {
   if (!backend->seal)
     return;
-  cct_seal_free(backend->seal->seal);
-  free(backend->seal->cipher);
+  for (int i = 0; i < MOST_SEALERS; i++) {
+    cct_seal_free(backend->seal->sealers[i].seal);
+    free(backend->seal->sealers[i].cipher);
+  }
   free(backend->seal);
   backend->seal = NULL;
 }
@@ -50,7 +68,7 @@ enum cct_status cct_cuda_bounce_prepare(struct cct_executor *x, int id) {
   if (!op->copy.is_bounce)
     return CCT_OK;
   int is_first = !x->backend->seal;
-  enum cct_status status = seal_open(x->backend);
+  enum cct_status status = seal_open(x->backend, op->host);
   const struct cct_profile *profile = x->backend->options.emulated;
   if (!status && is_first && profile && op->copy.direction != CCT_COPY_D2D) {
     double wanted = cct_column_copy(&profile->confidential, op->copy.direction, op->copy.memory)->gb_s.value;
@@ -91,7 +109,8 @@ static struct operands operands_of(const struct cct_executor *x, int id) {
  * the next copy. Without a profile a copy takes what it takes. */
 static enum cct_status bounce(struct cct_executor *x, int id, const struct operands *c) {
   const struct cct_op *op = &x->program->ops[id];
-  struct seal_state *s = x->backend->seal;
+  const struct seal_state *s = x->backend->seal;
+  const struct sealer *sealer = &s->sealers[op->host];
   cudaStream_t stream = x->lanes[op->lane].stream;
   const struct cct_profile *profile = x->backend->options.emulated;
   int is_outside = op->copy.direction != CCT_COPY_D2D;
@@ -109,7 +128,7 @@ static enum cct_status bounce(struct cct_executor *x, int id, const struct opera
       due_ns = start_ns + (int64_t)(cost->fixed_us.value * 1e3 + (double)end / cost->gb_s.value);
     int is_sealed = is_outside && (!cost || cct_clock_ns() + (int64_t)((double)chunk / s->gb_s) <= due_ns);
     if (is_sealed)
-      status = cct_seal_chunk(s->seal, host + at, (size_t)chunk, s->cipher, &mark);
+      status = cct_seal_chunk(sealer->seal, host + at, (size_t)chunk, sealer->cipher, &mark);
     if (!status && (is_sealed || end == c->bytes)) {
       status = CCT_CUDA(cudaMemcpyAsync(c->to + copied, c->from + copied, (size_t)(end - copied),
                                         kind_of(op->copy.direction), stream));
@@ -153,12 +172,12 @@ enum cct_status cct_cuda_run_aes_rate(struct experiment *e) {
 }
 
 static enum cct_status seal_and_copy(struct cct_backend *backend, char *device, const char *plain, size_t bytes) {
-  struct seal_state *s = backend->seal;
+  const struct sealer *sealer = backend->seal->sealers;
   struct cct_seal_mark mark;
   enum cct_status status = CCT_OK;
   for (size_t at = 0; !status && at < bytes; at += CCT_SEAL_CHUNK_BYTES) {
     size_t chunk = bytes - at < CCT_SEAL_CHUNK_BYTES ? bytes - at : CCT_SEAL_CHUNK_BYTES;
-    status = cct_seal_chunk(s->seal, plain + at, chunk, s->cipher, &mark);
+    status = cct_seal_chunk(sealer->seal, plain + at, chunk, sealer->cipher, &mark);
     if (!status)
       status = CCT_CUDA(cudaMemcpyAsync(device + at, plain + at, chunk, cudaMemcpyHostToDevice, backend->side));
   }
@@ -171,7 +190,7 @@ enum cct_status cct_cuda_run_aes_copy(struct experiment *e) {
   size_t bytes = (size_t)e->parameters[0];
   void *device = NULL, *pinned = NULL;
   int64_t took_ns = 0;
-  enum cct_status status = bytes ? seal_open(backend) : cct_fail(CCT_USAGE, "cuda: aes_copy of no byte");
+  enum cct_status status = bytes ? seal_open(backend, 0) : cct_fail(CCT_USAGE, "cuda: aes_copy of no byte");
   if (!status)
     status = CCT_CUDA(cudaMalloc(&device, bytes));
   if (!status)
