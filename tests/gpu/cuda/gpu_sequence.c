@@ -80,8 +80,9 @@ static int open_case(struct cct_program *p, int64_t form) {
   return add(p, (struct cct_op){.kind = CCT_OP_CASE, .when = {FORM, form}}, -1, -1, "form", NULL, 0);
 }
 
-static void hold(struct cct_program *p, enum cct_op_kind kind, int64_t ns, int lane, int host, const char *name,
-                 const struct cct_wait *wait) {
+/* The entry; -1: it holds for no time and waits for nothing, so there is none. */
+static int hold(struct cct_program *p, enum cct_op_kind kind, int64_t ns, int lane, int host, const char *name,
+                const struct cct_wait *wait) {
   struct cct_op op = {.kind = kind};
   if (kind == CCT_OP_HOSTWORK)
     op.hostwork.ns = ns;
@@ -89,8 +90,7 @@ static void hold(struct cct_program *p, enum cct_op_kind kind, int64_t ns, int l
     op.delay.ns = ns;
   if (kind == CCT_OP_DELAY)
     op.delay.of = -1;
-  if (ns || wait)
-    add(p, op, lane, host, name, wait, wait != NULL);
+  return ns || wait ? add(p, op, lane, host, name, wait, wait != NULL) : -1;
 }
 
 static struct cct_job *decode(const struct kind *kind, int ranks) {
@@ -121,12 +121,12 @@ static struct cct_job *decode(const struct kind *kind, int ranks) {
   int eager_case = open_case(p, EAGER);
   int last = layers(p, &l, l.host, ranks);
   end(p, eager_case);
-  hold(p, CCT_OP_DELAY, kind->gpu_ns, l.main, l.host, "model", NULL);
+  int model = hold(p, CCT_OP_DELAY, kind->gpu_ns, l.main, l.host, "model", NULL);
   copy.copy =
       (struct cct_op){.copy = {.direction = CCT_COPY_D2H, .memory = CCT_MEM_PINNED, .bytes = cct_per_slot(4, TOKENS)}}
           .copy;
-  struct cct_wait on[2] = {{graph, 0}, {last, 0}};
-  int ids = add(p, copy, l.readback, l.host, "ids", on, 2);
+  struct cct_wait on[3] = {{graph, 0}, {last, 0}, {model, 0}};
+  int ids = add(p, copy, l.readback, l.host, "ids", on, model < 0 ? 2 : 3);
   add(p, (struct cct_op){.kind = CCT_OP_SYNC}, l.readback, l.worker, "ids_sync", &(struct cct_wait){ids, 0}, 1);
   cct_job_add_group(job, "all", ranks, 1);
   if (cct_job_add_role(job, p, 0, ranks))
