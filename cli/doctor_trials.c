@@ -128,7 +128,7 @@ static void remove_run(const char *folder, const char *run) {
 }
 
 enum cct_status cct_doctor_try(const struct cct_options *options, struct cct_machine *machine) {
-  char folder[] = "/tmp/cctax-doctor-XXXXXX", run[64], why_not[256];
+  char folder[] = "/tmp/cctax-try-XXXXXX", run[64], why_not[256];
   const struct cct_machine_value *known = &machine->v[CCT_MACHINE_GPU_COUNT];
   struct cct_probe_points *points = calloc(1, sizeof *points);
   enum cct_status status = points ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");

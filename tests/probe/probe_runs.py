@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 CCTAX, TWIN, NVML = map(os.path.realpath, sys.argv[1:4])
 ROOT = tempfile.mkdtemp(prefix="cctax-probe-")
@@ -60,7 +61,11 @@ def doctor():
     say(code in (0, 1) and all(rules.get(f"try-{check}") == f"try-{check}.{case}" for check, case in wanted.items()),
         "a twin that can all is told so", f"exit {code}\n{rules}\n{facts}")
     say(len(facts) == 17 and all(value is not None for value in facts.values()), "every trial is a fact", facts)
-    left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("cctax-doctor-")]
+    for _ in range(40):  # another doctor may be trying at the same time
+        left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("cctax-try-")]
+        if not left:
+            break
+        time.sleep(0.5)
     say(not left, "nothing is left of the run", left)
     wanted = {"pinned": "works", "mapped": "refused", "managed": "refused", "register": "refused", "peer": "none", "ipc": "refused",
               "events": "off", "gdr": "no"}
@@ -68,7 +73,10 @@ def doctor():
     say(all(rules.get(f"try-{check}") == f"try-{check}.{case}" for check, case in wanted.items()) and "try-stale" not in rules,
         "what it refuses is told, and what could not be tried is not judged", f"exit {code}\n{rules}\n{facts}")
     wanted = {"stale": "gpu", "async": "idle", "overlap": "kernels"}
-    code, rules, facts = tried("stale=1,holds=1,one_at_once=1,copy_gb_s=1", gpus=1)
+    for _ in range(4):  # other processes may make one kernel alone as slow as two
+        code, rules, facts = tried("stale=1,holds=1,one_at_once=1,copy_gb_s=1", gpus=1)
+        if rules.get("try-overlap") == "try-overlap.kernels":
+            break
     say(code == 1 and all(rules.get(f"try-{check}") == f"try-{check}.{case}" for check, case in wanted.items()),
         "old values, copies that hold, streams in a row", f"exit {code}\n{rules}\n{facts}")
     say(facts.get("try.ipc_error", 0) is None and "try-peer" not in rules, "one GPU has no peer to be tried", facts)
@@ -89,13 +97,20 @@ def values(run):
 
 
 def probes():
+    for attempt in range(3):
+        if throttled(attempt) or attempt == 2:
+            break
+
+
+def throttled(attempt):
+    """Whether the rates are the twin's; what does not hang on time is said at the first attempt."""
     tensor = 16 << 20
     suite = {"schema": 1, "question": "Is what is throttled found?", "rounds": 1, "samples": 3, "warmup": 0,
              "defaults": {"workload": "probe", "np": 1},
              "cells": [{"probe": ["load", "save"], "memory": ["pinned", "pageable"], "bytes": [tensor, 3 * tensor]},
                        {"probe": "threads", "memory": "pageable", "bytes": 1 << 20, "calls": 4},
                        {"probe": "experiment", "experiment": ["context", "processes/2/1M", "bare_sync/20", "managed/8M"]}]}
-    path, run = os.path.join(ROOT, "suite.json"), os.path.join(ROOT, "run")
+    path, run = os.path.join(ROOT, "suite.json"), os.path.join(ROOT, f"run-{attempt}")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(suite, file)
     done = cctax("run", path, "-o", run, "--backend", "cuda", "-q", costs="copy_gb_s=0.5")
@@ -103,14 +118,19 @@ def probes():
     rates = {key: 2 * tensor / (found.get((*key, 3 * tensor), (0,))[0] - found.get((*key, tensor), (-1,))[0]) / 1e3
              for key in ((probe, memory) for probe in ("load", "save") for memory in ("pinned", "pageable"))}
     # Two medians of a shared machine: each is slower than the twin, never faster; their difference may be off either way.
-    say(all(0.25 < rate < 0.75 for rate in rates.values()), f"tensors at 0.5 GB/s: {', '.join(f'{r:.3f}' for r in rates.values())}",
-        f"exit {done.returncode}\n{done.stderr}\n{found}")
+    is_near = all(0.25 < rate < 0.75 for rate in rates.values())
+    if is_near or attempt == 2:
+        say(is_near, f"tensors at 0.5 GB/s: {', '.join(f'{r:.3f}' for r in rates.values())}",
+            f"exit {done.returncode}\n{done.stderr}\n{found}")
+    if attempt:
+        return is_near
     say(found.get(("threads", "pageable", 1 << 20), (0, 0))[0] >= 2097, "copies by four threads take no less than each does",
         found)
     say(found.get(("context", None, None), (0, 0))[1] == 1 and found.get(("bare_sync/20", None, None), (0, 0))[1] == 3,
         "a dear experiment is performed once a block, a cheap one as often as any cell", found)
     say(done.returncode == 1 and "managed/BYTES: 1 byte to 4 MiB" in done.stderr, "much managed memory is refused", done.stderr)
     say(cctax("check", run).returncode == 0, "the run is sound")
+    return is_near
 
 
 install()
