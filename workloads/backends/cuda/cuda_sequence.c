@@ -12,20 +12,25 @@
 /* ---- the blocks that bring a binding ---- */
 
 /* What this binding copies, and what the program's buffers for it hold: later steps may copy that much. */
+static int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* As much as the binding in hand brings, and as the copy's buffers could hold. */
 static int64_t carried_bytes(const struct cct_executor *x) {
   struct cct_binding binding = {.slots = x->slots};
   int64_t most = 0;
   for (int id = 0; id < x->program->n_ops; id++) {
     const struct cct_op *op = &x->program->ops[id];
-    const int buffers[] = {op->reads[0], op->writes};
     if (op->kind != CCT_OP_COPY || !op->copy.carries_binding)
       continue;
-    int64_t bytes = cct_quantity_value(op->copy.bytes, &binding);
-    most = bytes > most ? bytes : most;
-    for (int i = 0; i < 2; i++) {
-      bytes = buffers[i] < 0 ? 0 : cct_quantity_value(x->program->buffers[buffers[i]].bytes, &binding);
-      most = bytes > most ? bytes : most;
-    }
+    most = larger(most, 8 * (int64_t)x->program->n_slots);
+    if (cct_op_is_performed(x->program, op, &binding))
+      most = larger(most, cct_quantity_value(op->copy.bytes, &binding));
+    if (op->reads[0] >= 0)
+      most = larger(most, cct_quantity_value(x->program->buffers[op->reads[0]].bytes, &binding));
+    if (op->writes >= 0)
+      most = larger(most, cct_quantity_value(x->program->buffers[op->writes].bytes, &binding));
   }
   return (most + 255) / 256 * 256;
 }
@@ -36,7 +41,7 @@ enum cct_status cct_cuda_carrier_provide(struct cct_executor *x, int *grown_out)
   *grown_out = bytes > x->carrier_bytes;
   if (!*grown_out)
     return CCT_OK;
-  bytes = bytes > 2 * x->carrier_bytes ? bytes : 2 * x->carrier_bytes;
+  bytes = larger(bytes, 2 * x->carrier_bytes);
   for (int i = 0; i < VIEWS && !x->carried[i] && !status; i++)
     status = CCT_CUDA(cudaEventCreateWithFlags(&x->carried[i], cudaEventDisableTiming));
   cudaFreeHost(x->carrier);
