@@ -44,7 +44,8 @@ enum cct_status cct_cuda_carrier_provide(struct cct_executor *x, int *grown_out)
   bytes = larger(bytes, 2 * x->carrier_bytes);
   for (int i = 0; i < VIEWS && !x->carried[i] && !status; i++)
     status = CCT_CUDA(cudaEventCreateWithFlags(&x->carried[i], cudaEventDisableTiming));
-  cudaFreeHost(x->carrier);
+  if (x->carrier)
+    cudaFreeHost(x->carrier);
   cudaFree(x->device_slots);
   x->carrier = NULL;
   x->device_slots = NULL;
@@ -61,7 +62,8 @@ enum cct_status cct_cuda_carrier_provide(struct cct_executor *x, int *grown_out)
 }
 
 void cct_cuda_carrier_close(struct cct_executor *x) {
-  cudaFreeHost(x->carrier);
+  if (x->carrier)
+    cudaFreeHost(x->carrier);
   for (int i = 0; i < VIEWS; i++)
     if (x->carried[i])
       cudaEventDestroy(x->carried[i]);
