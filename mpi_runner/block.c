@@ -104,6 +104,8 @@ static enum cct_status perform_cells(struct block *block) {
     status = block->world->ops->bcast(block->world, &is_open, sizeof is_open, 0);
     if (!status && is_open)
       status = cct_block_perform_cell(block, i);
+    if (!status && is_open && block->backend)
+      cct_block_drift_read(block->ops, block->backend, &block->drift);
     if (!status && block->world->rank == 0) {
       printf("cell %d of %d\n", i + 1, agenda->n_cells);
       fflush(stdout);
@@ -113,14 +115,13 @@ static enum cct_status perform_cells(struct block *block) {
 }
 
 static enum cct_status finish_record(struct block *block) {
-  struct cct_fact_list drift = {.n = 0};
-  enum cct_status status = CCT_OK;
-  if (block->world->rank)
-    return CCT_OK;
-  if (block->backend)
-    cct_block_drift(block->ops, block->backend, &drift);
-  if (drift.n)
-    status = cct_record_add_facts(block->record, drift.items, drift.n);
+  if (!block->drift.n && block->backend) /* every cell was done before */
+    cct_block_drift_read(block->ops, block->backend, &block->drift);
+  enum cct_status status = cct_block_drift_gather(block->world, &block->drift);
+  if (status || block->world->rank)
+    return status;
+  if (block->drift.n)
+    status = cct_record_add_facts(block->record, block->drift.items, block->drift.n);
   if (!status) {
     status = cct_record_finish(block->record);
     block->record = NULL;

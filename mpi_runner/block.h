@@ -39,8 +39,17 @@ enum cct_status cct_block_facts(const struct cct_world *world, const struct cct_
                                 const struct cct_block_at *at, const struct cct_backend_ops *ops,
                                 struct cct_backend *backend, const struct cct_block_binding *binding,
                                 struct cct_fact_list *facts_out) CCT_CHECKED;
-/* The backend's drift facts now, on this process. */
-void cct_block_drift(const struct cct_backend_ops *ops, struct cct_backend *backend, struct cct_fact_list *facts_out);
+
+#define CCT_MOST_DRIFT 24
+struct cct_block_drift { /* each fact's values so far: of a number its range, "38 to 47" */
+  struct cct_record_fact items[CCT_MOST_DRIFT];
+  int n;
+};
+/* Adds the backend's drift facts as they are now, on this process. */
+void cct_block_drift_read(const struct cct_backend_ops *ops, struct cct_backend *backend,
+                          struct cct_block_drift *drift);
+/* Adds what the other processes saw to process 0's. Collective. */
+enum cct_status cct_block_drift_gather(const struct cct_world *world, struct cct_block_drift *drift) CCT_CHECKED;
 
 /* ---- block_environment.c ---- */
 

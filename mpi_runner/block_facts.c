@@ -145,12 +145,59 @@ static enum cct_status backend_facts(const struct cct_world *world, const struct
   return status ? status : add_joined(world, facts, n, list);
 }
 
-void cct_block_drift(const struct cct_backend_ops *ops, struct cct_backend *backend, struct cct_fact_list *facts_out) {
+/* ---- drift ---- */
+
+/* "38", "38 to 47"; 0: no number. */
+static int read_range(const char *text, double range_out[2]) {
+  char *rest;
+  range_out[0] = range_out[1] = strtod(text, &rest);
+  if (rest == text)
+    return 0;
+  if (!strncmp(rest, " to ", 4))
+    range_out[1] = strtod(rest + 4, NULL);
+  return 1;
+}
+
+/* Of numbers the range that was seen, of anything else what was seen first. */
+static void note(struct cct_block_drift *drift, const char *name, const char *value) {
+  int i = 0;
+  while (i < drift->n && strcmp(drift->items[i].name, name))
+    i++;
+  if (i == CCT_MOST_DRIFT)
+    return;
+  struct cct_record_fact *fact = &drift->items[i];
+  double had[2], seen[2];
+  if (i == drift->n) {
+    *fact = (struct cct_record_fact){.fact_class = CCT_FACT_DRIFT};
+    snprintf(fact->name, sizeof fact->name, "%s", name);
+    snprintf(fact->value, sizeof fact->value, "%s", value);
+    drift->n++;
+  } else if (read_range(fact->value, had) && read_range(value, seen) && (seen[0] < had[0] || seen[1] > had[1])) {
+    snprintf(fact->value, sizeof fact->value, "%.10g to %.10g", seen[0] < had[0] ? seen[0] : had[0],
+             seen[1] > had[1] ? seen[1] : had[1]);
+  }
+}
+
+void cct_block_drift_read(const struct cct_backend_ops *ops, struct cct_backend *backend,
+                          struct cct_block_drift *drift) {
   struct cct_fact facts[MOST_BACKEND_FACTS] = {0};
   int n = ops->facts(backend, facts, MOST_BACKEND_FACTS);
   for (int i = 0; i < n; i++)
     if (!strcmp(facts[i].fact_class, "drift"))
-      cct_fact_add(facts_out, CCT_FACT_DRIFT, facts[i].name, "%s", facts[i].value);
+      note(drift, facts[i].name, facts[i].value);
+}
+
+enum cct_status cct_block_drift_gather(const struct cct_world *world, struct cct_block_drift *drift) {
+  struct cct_block_drift *all = world->rank ? NULL : calloc((size_t)world->size, sizeof *all);
+  enum cct_status status = world->rank || all ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  status = cct_world_agree(world, status, "the end", 0);
+  if (!status)
+    status = world->ops->gather(world, drift, sizeof *drift, all, 0);
+  for (int p = 1; !status && all && p < world->size; p++)
+    for (int i = 0; i < all[p].n; i++)
+      note(drift, all[p].items[i].name, all[p].items[i].value);
+  free(all);
+  return status;
 }
 
 /* ---- the machine's facts ---- */

@@ -18,8 +18,9 @@ struct block {
   struct cct_world *members;              /* the processes that take part in the present cell */
   struct cct_world *meeting;              /* the same ones where they agree, apart from what the backend does */
   int n_members;
-  int64_t scale;             /* that the backend was opened with */
-  struct cct_record *record; /* process 0's */
+  int64_t scale;                /* that the backend was opened with */
+  struct cct_record *record;    /* process 0's */
+  struct cct_block_drift drift; /* of this process's backend, read between cells */
   int n_failed;
   char choice[100]; /* of the present cell: what the collective library chose */
 };

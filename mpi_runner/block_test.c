@@ -48,6 +48,17 @@ static enum cct_status fake_step(struct cct_executor *executor, const struct cct
   return cct_backend_sim.step(executor, bindings, n, burst);
 }
 
+static _Thread_local int fake_rank, n_reads;
+
+/* A GPU that gets a degree warmer from reading to reading, rank 1's by ten more; and what is no number. */
+static int fake_facts(struct cct_backend *backend, struct cct_fact *facts, int max) {
+  int n = cct_backend_sim.facts(backend, facts, max - 2);
+  facts[n] = (struct cct_fact){"gpu.temperature_c", "drift", ""};
+  snprintf(facts[n++].value, sizeof facts->value, "%d", 40 + 10 * fake_rank + n_reads++);
+  facts[n++] = (struct cct_fact){"gpu.mood", "drift", "calm"};
+  return n;
+}
+
 static enum cct_status fake_counts(struct cct_executor *executor, struct cct_counts *counts_out) {
   enum cct_status status = cct_backend_sim.counts(executor, counts_out);
   counts_out->submissions += fake.submissions;
@@ -64,6 +75,7 @@ const struct cct_backend_ops *cct_backend_by_name(const char *name) {
   ops.open = fake_open;
   ops.load = fake_load;
   ops.step = fake_step;
+  ops.facts = fake_facts;
   ops.counts = fake_counts;
   return &ops;
 }
@@ -75,6 +87,8 @@ static char said[512]; /* by process 0, last */
 
 static void perform(const struct cct_world *world, void *unused) {
   (void)unused;
+  fake_rank = world->rank;
+  n_reads = 0;
   atomic_store(&statuses[world->rank], (int)cct_block_perform(world, folder, agenda, 0));
   if (world->rank == 0)
     snprintf(said, sizeof said, "%s", cct_log_last());
@@ -150,6 +164,31 @@ static void a_cell_that_did_not_open_leaves_the_next_one_its_own(void **state) {
   cct_block_free(block);
 }
 
+static const char *fact_of(const struct cct_block *block, const char *name, int *n_out) {
+  const char *value = "";
+  *n_out = 0;
+  for (int i = 0; i < block->n_facts; i++)
+    if (!strcmp(block->facts[i].name, name)) {
+      value = block->facts[i].value;
+      ++*n_out;
+    }
+  return value;
+}
+
+/* Read once when the block begins, which does not count, and after each of three cells, on both ranks. */
+static void drift_is_the_range_over_cells_and_ranks(void **state) {
+  (void)state;
+  int n;
+  plan("{\"layout\":\"dp=2\",\"batch\":[1,2,4]}");
+  cct_world_threads(2, perform, NULL);
+  assert_true(statuses[0] == CCT_OK && statuses[1] == CCT_OK);
+  struct cct_block *block = read_block(path, 0);
+  assert_string_equal(fact_of(block, "gpu.temperature_c", &n), "41 to 53");
+  assert_int_equal(n, 1);
+  assert_string_equal(fact_of(block, "gpu.mood", &n), "calm");
+  cct_block_free(block);
+}
+
 /* As a communicator in error is: the block ends, what was finished stays, and the next session goes on from there. */
 static void what_ends_a_block_keeps_its_finished_cells(void **state) {
   (void)state;
@@ -187,6 +226,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(counts_are_kept_as_performed),
       cmocka_unit_test(a_cell_that_did_not_open_leaves_the_next_one_its_own),
+      cmocka_unit_test(drift_is_the_range_over_cells_and_ranks),
       cmocka_unit_test(what_ends_a_block_keeps_its_finished_cells),
   };
   if (!mkdtemp(folder))

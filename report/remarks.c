@@ -34,6 +34,12 @@ void cct_counts_remark(const struct cct_cell_counts *program, const struct cct_c
   }
 }
 
+/* "1.004" or "1.004 to 1.031": the greatest. */
+static double most_of(const char *value) {
+  const char *to = strstr(value, " to ");
+  return strtod(to ? to + 4 : value, NULL);
+}
+
 /* NVML's reasons why clocks are held down; idling and what was asked for are none. */
 #define HELD_DOWN (0x4 | 0x8 | 0x20 | 0x40 | 0x80)
 
@@ -46,16 +52,16 @@ void cct_block_mark(const struct cct_block *block, char *out, size_t size) {
              *contexts = cct_block_fact(block, "gpu.contexts");
   char part[120];
   *out = '\0';
-  if (beside && strtod(beside, NULL) > 1.02) {
-    snprintf(part, sizeof part, "a delay slows a full GEMM on another lane to x%.12s (bar 1.02)", beside);
+  if (beside && most_of(beside) > 1.02) {
+    snprintf(part, sizeof part, "a delay slows a full GEMM on another lane to x%.3f (bar 1.02)", most_of(beside));
     add(out, size, "; ", part);
   }
-  if (slowed && strtol(slowed, NULL, 10) & HELD_DOWN) {
-    snprintf(part, sizeof part, "the GPU's clocks were held down (NVML reasons %.12s)", slowed);
+  if (slowed && (long)most_of(slowed) & HELD_DOWN) {
+    snprintf(part, sizeof part, "the GPU's clocks were held down (NVML reasons %.40s)", slowed);
     add(out, size, "; ", part);
   }
-  if (contexts && strtol(contexts, NULL, 10) > 1 && !is_shared(block)) {
-    snprintf(part, sizeof part, "%.12s processes used the GPU", contexts);
+  if (contexts && most_of(contexts) > 1 && !is_shared(block)) {
+    snprintf(part, sizeof part, "%.40s processes used the GPU", contexts);
     add(out, size, "; ", part);
   }
 }

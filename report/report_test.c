@@ -332,8 +332,10 @@ static void remarks_say_counts_and_marks(void **state) {
   assert_string_equal(remark_of(same, same, "delay.beside", "1.019"), "");
   assert_string_equal(remark_of(same, same, "delay.beside", "1.031"),
                       "on: a delay slows a full GEMM on another lane to x1.031 (bar 1.02) (block 0)");
-  assert_string_equal(remark_of(same, same, "gpu.slowed_by", "1"), "");
+  assert_non_null(strstr(remark_of(same, same, "delay.beside", "1.004 to 1.031"), "to x1.031 (bar 1.02)"));
+  assert_string_equal(remark_of(same, same, "gpu.slowed_by", "0 to 1"), "");
   assert_non_null(strstr(remark_of(same, same, "gpu.slowed_by", "64"), "held down (NVML reasons 64)"));
+  assert_non_null(strstr(remark_of(same, same, "gpu.slowed_by", "0 to 64"), "(NVML reasons 0 to 64)"));
   assert_non_null(strstr(remark_of(same, same, "gpu.contexts", "3"), "3 processes used the GPU"));
   struct cct_text table = {0};
   cct_report_to_table(&report, &table);

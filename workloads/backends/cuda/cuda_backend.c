@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "machine/nvml.h"
 #include "workloads/backends/cuda/cuda_room.h"
 
 static int cuda_available(char *why, size_t n) {
@@ -132,6 +133,7 @@ static void cuda_close(struct cct_backend *backend) {
       cudaStreamDestroy(backend->side);
   }
   cct_cuda_seal_close(backend);
+  cct_nvml_close(backend->nvml);
   free(backend->kept);
   free(backend);
 }
@@ -158,6 +160,8 @@ static enum cct_status cuda_open(const struct cct_world *world, const struct cct
     status = set_environment(backend);
   if (!status)
     status = read_device(backend);
+  if (!status)
+    backend->nvml = cct_nvml_open(backend->uuid);
   if (!status)
     status = CCT_CUDA(cudaStreamCreateWithFlags(&backend->side, cudaStreamNonBlocking));
   if (!status)

@@ -33,7 +33,7 @@ static void add_known(struct facts *facts, const char *name, long long value) {
 int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *out, int max) {
   struct facts facts = {out, 0, max};
   struct cudaDeviceProp gpu;
-  int driver = 0, runtime = 0, nccl = 0, blas = 0;
+  int driver = 0, runtime = 0, nccl = 0, blas[3] = {0};
   if (cudaGetDeviceProperties(&gpu, backend->device) == cudaSuccess) {
     add(&facts, "gpu.name", "identity", "%s", gpu.name);
     add(&facts, "gpu.capability", "identity", "%d.%d", gpu.major, gpu.minor);
@@ -48,12 +48,10 @@ int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *out, int max) {
     add(&facts, "cuda.runtime", "identity", "%d.%d", runtime / 1000, runtime % 1000 / 10);
   if (ncclGetVersion(&nccl) == ncclSuccess)
     add(&facts, "nccl", "identity", "%d", nccl);
-  cublasHandle_t handle;
-  if (cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS) {
-    if (cublasGetVersion(handle, &blas) == CUBLAS_STATUS_SUCCESS)
-      add(&facts, "cublas", "identity", "%d", blas);
-    cublasDestroy(handle);
-  }
+  if (cublasGetProperty(MAJOR_VERSION, &blas[0]) == CUBLAS_STATUS_SUCCESS &&
+      cublasGetProperty(MINOR_VERSION, &blas[1]) == CUBLAS_STATUS_SUCCESS &&
+      cublasGetProperty(PATCH_LEVEL, &blas[2]) == CUBLAS_STATUS_SUCCESS) /* as cublasGetVersion, and without a handle */
+    add(&facts, "cublas", "identity", "%d", 10000 * blas[0] + 100 * blas[1] + blas[2]);
   add(&facts, "gpu.timer_step_ns", "condition", "%lld", (long long)backend->timer_step_ns);
   add(&facts, "delay.own_ns.eager", "drift", "%lld", (long long)backend->spin_cost_ns[0]);
   add(&facts, "delay.own_ns.graph", "drift", "%lld", (long long)backend->spin_cost_ns[1]);
@@ -61,7 +59,7 @@ int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *out, int max) {
     add(&facts, "delay.beside", "drift", "%.3f", backend->beside);
   if (cct_cuda_seal_gb_s(backend) > 0)
     add(&facts, "seal.gb_s", "drift", "%.2f", cct_cuda_seal_gb_s(backend));
-  struct cct_nvml *nvml = cct_nvml_open(backend->uuid);
+  const struct cct_nvml *nvml = backend->nvml;
   struct cct_nvml_reading reading;
   cct_nvml_read(nvml, &reading);
   if (cct_nvml_driver(nvml)[0])
@@ -72,6 +70,5 @@ int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *out, int max) {
   add_known(&facts, "gpu.power_mw", reading.power_mw);
   add_known(&facts, "gpu.contexts", reading.contexts);
   add_known(&facts, "gpu.slowed_by", reading.slowed_by);
-  cct_nvml_close(nvml);
   return facts.n;
 }

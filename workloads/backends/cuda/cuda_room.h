@@ -67,6 +67,7 @@ struct cct_backend {
   int64_t spin_cost_ns[2]; /* of a DELAY kernel itself, by mode eager and graph */
   double beside;           /* where programs are emulated: cuda_beside.c, of the slowest rank; 0: not measured */
   char uuid[48];
+  struct cct_nvml *nvml; /* NULL: none here */
   cudaStream_t side; /* for what is not part of a program */
   cublasLtHandle_t lt;
   struct cct_stamp_ring *ring;
