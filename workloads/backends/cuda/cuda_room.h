@@ -68,7 +68,7 @@ struct cct_backend {
   double beside;           /* where programs are emulated: cuda_beside.c, of the slowest rank; 0: not measured */
   char uuid[48];
   struct cct_nvml *nvml; /* NULL: none here */
-  cudaStream_t side; /* for what is not part of a program */
+  cudaStream_t side;     /* for what is not part of a program */
   cublasLtHandle_t lt;
   struct cct_stamp_ring *ring;
   ncclComm_t base; /* of all ranks; NULL until a program communicates */
