@@ -76,6 +76,15 @@ static int is_read_bare(const struct cct_options *cell, enum cct_option_id id, i
   }
 }
 
+static int has_trace(const struct cct_options *cell) {
+  return cct_cell_workload(cell) == CCT_WORKLOAD_SERVE && cell->v[CCT_OPT_TRACE].has_value;
+}
+
+/* Requests come by themselves. */
+static int is_open(const struct cct_options *cell) {
+  return cct_cell_workload(cell) == CCT_WORKLOAD_SERVE && strcmp(cct_cell_text(cell, CCT_OPT_ARRIVALS), "closed") != 0;
+}
+
 /* Whether the workload reads the key's default. */
 static int is_read(const struct cct_options *cell, enum cct_option_id id) {
   enum cct_workload w = cct_cell_workload(cell);
@@ -88,14 +97,17 @@ static int is_read(const struct cct_options *cell, enum cct_option_id id) {
   case CCT_OPT_BATCH:
     return w == CCT_WORKLOAD_DECODE;
   case CCT_OPT_INPUT_LEN:
-    return is_serving;
+    return is_serving && !has_trace(cell);
   case CCT_OPT_OUTPUT_LEN:
+    return (w == CCT_WORKLOAD_DECODE || w == CCT_WORKLOAD_SERVE) && !has_trace(cell);
+  case CCT_OPT_RANDOM_RANGE_RATIO:
+    return w == CCT_WORKLOAD_SERVE && !has_trace(cell);
+  case CCT_OPT_CONCURRENCY:
+    return w == CCT_WORKLOAD_SERVE && !is_open(cell);
   case CCT_OPT_OVERLAP:
   case CCT_OPT_HOST_US:
     return w == CCT_WORKLOAD_DECODE || w == CCT_WORKLOAD_SERVE;
-  case CCT_OPT_CONCURRENCY:
   case CCT_OPT_READBACK:
-  case CCT_OPT_RANDOM_RANGE_RATIO:
   case CCT_OPT_MAX_BATCHED_TOKENS:
   case CCT_OPT_MAX_SEQS:
   case CCT_OPT_CHUNKED_PREFILL:
@@ -140,8 +152,73 @@ static int is_read(const struct cct_options *cell, enum cct_option_id id) {
 }
 
 int cct_cell_matters(const struct cct_options *cell, enum cct_option_id id) {
+  if (id == CCT_OPT_CONCURRENCY && is_open(cell)) /* all that is left to it is the default of --num-prompts */
+    return cell->v[id].is_set && !cell->v[CCT_OPT_NUM_PROMPTS].has_value && !has_trace(cell);
   return cct_option_table[id].scope == CCT_SCOPE_CELL && cct_cell_text(cell, id) &&
          (cell->v[id].is_set || is_read(cell, id));
+}
+
+enum cct_workload cct_cell_only(enum cct_option_id id) {
+  switch (id) {
+  case CCT_OPT_CONCURRENCY:
+  case CCT_OPT_READBACK:
+  case CCT_OPT_RANDOM_RANGE_RATIO:
+  case CCT_OPT_MAX_BATCHED_TOKENS:
+  case CCT_OPT_MAX_SEQS:
+  case CCT_OPT_CHUNKED_PREFILL:
+  case CCT_OPT_KV_TOKENS:
+  case CCT_OPT_GPU_MEMORY:
+  case CCT_OPT_PREEMPT:
+  case CCT_OPT_SPECULATE:
+  case CCT_OPT_ACCEPTANCE:
+  case CCT_OPT_ARRIVALS:
+  case CCT_OPT_REQUEST_RATE:
+  case CCT_OPT_BURSTINESS:
+  case CCT_OPT_TRACE:
+  case CCT_OPT_NUM_PROMPTS:
+  case CCT_OPT_MIXED_GRAPH:
+    return CCT_WORKLOAD_SERVE;
+  case CCT_OPT_SEQ_LEN:
+  case CCT_OPT_MICRO_BATCH:
+  case CCT_OPT_ACCUMULATION:
+  case CCT_OPT_OPTIMIZER:
+  case CCT_OPT_RECOMPUTE:
+  case CCT_OPT_SEQUENCE_PARALLEL:
+  case CCT_OPT_GRAD_TYPE:
+  case CCT_OPT_BUCKET_BYTES:
+  case CCT_OPT_OVERLAP_GRAD:
+  case CCT_OPT_OVERLAP_PARAM:
+  case CCT_OPT_CHECKPOINT_EVERY:
+  case CCT_OPT_CHECKPOINT:
+    return CCT_WORKLOAD_TRAIN;
+  default:
+    return CCT_WORKLOAD_NONE;
+  }
+}
+
+const char *cct_cell_unread(const struct cct_options *cell, enum cct_option_id id) {
+  enum cct_workload workload = cct_cell_workload(cell), only = cct_cell_only(id);
+  const struct cct_value *v = cell->v;
+  if (workload == CCT_WORKLOAD_NONE)
+    return NULL;
+  if (only == CCT_WORKLOAD_SERVE && workload != only)
+    return "serve alone reads it, and no cell is of serve";
+  if (only == CCT_WORKLOAD_TRAIN && workload != only)
+    return "train alone reads it, and no cell is of train";
+  if (id == CCT_OPT_CONCURRENCY && is_open(cell))
+    return "nothing holds requests back that come by themselves; --max-seqs limits those at work, --num-prompts says "
+           "how many come";
+  if ((id == CCT_OPT_INPUT_LEN || id == CCT_OPT_OUTPUT_LEN || id == CCT_OPT_RANDOM_RANGE_RATIO) && has_trace(cell))
+    return "--trace says how long requests are";
+  if (id == CCT_OPT_BURSTINESS && !v[CCT_OPT_REQUEST_RATE].has_value)
+    return "needs --request-rate";
+  if (id == CCT_OPT_ACCEPTANCE && v[CCT_OPT_SPECULATE].i == 0)
+    return "needs --speculate";
+  if (id == CCT_OPT_GPU_MEMORY && v[CCT_OPT_KV_TOKENS].has_value)
+    return "--kv-tokens says already what the cache holds";
+  if (id == CCT_OPT_CHECKPOINT && !v[CCT_OPT_CHECKPOINT_EVERY].has_value)
+    return "needs --checkpoint-every";
+  return NULL;
 }
 
 enum cct_status cct_cell_to_json(const struct cct_options *cell, struct cct_json **json_out) {

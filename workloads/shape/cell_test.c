@@ -54,12 +54,16 @@ static void a_cell_keeps_what_matters(void **state) {
        "\"speculate\":2,\"acceptance\":0.5}",
        "{\"acceptance\":0.5,\"allreduce\":\"nccl\",\"arrivals\":\"seconds\",\"burstiness\":1.0,\"chunked_prefill\":"
        "\"on\","
-       "\"concurrency\":32,\"graph\":\"full\",\"host_us\":0.0,\"input_len\":1024,\"kv_tokens\":4096,\"layout\":\"tp="
+       "\"graph\":\"full\",\"host_us\":0.0,\"input_len\":1024,\"kv_tokens\":4096,\"layout\":\"tp="
        "1\","
        "\"max_batched_tokens\":8192,\"max_seqs\":256,\"mixed_graph\":\"none\",\"model\":\"m\",\"output_len\":1024,"
        "\"overlap\":\"off\",\"preempt\":\"recompute\",\"random_range_ratio\":0.0,\"readback\":\"sync\",\"request_"
        "rate\":5.0,"
        "\"speculate\":2,\"workload\":\"serve\"}"},
+      {"{\"workload\":\"serve\",\"trace\":\"t.csv\",\"concurrency\":7,\"kv_tokens\":4096}",
+       "{\"allreduce\":\"nccl\",\"arrivals\":\"seconds\",\"chunked_prefill\":\"on\",\"graph\":\"full\",\"host_us\":0.0,"
+       "\"kv_tokens\":4096,\"max_batched_tokens\":8192,\"max_seqs\":256,\"mixed_graph\":\"none\",\"overlap\":\"off\","
+       "\"preempt\":\"recompute\",\"readback\":\"sync\",\"speculate\":0,\"trace\":\"t.csv\",\"workload\":\"serve\"}"},
       {"{\"program\":\"p.json\"}", "{\"program\":\"p.json\"}"},
       {"{\"program\":\"p.json\",\"batch\":4}", "{\"batch\":4,\"program\":\"p.json\"}"},
   };

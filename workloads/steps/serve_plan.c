@@ -66,6 +66,9 @@ static enum cct_status plan_requests(const struct cct_options *cell, struct cct_
   if (!is_timed && v[CCT_OPT_REQUEST_RATE].has_value)
     return cct_fail(CCT_USAGE, "--request-rate: requests that arrive '%s' have no rate", arrivals);
   plan->n = v[CCT_OPT_NUM_PROMPTS].has_value ? v[CCT_OPT_NUM_PROMPTS].i : trace ? 0 : 4 * plan->concurrency;
+  if (plan->arrivals == CCT_ARRIVE_SECONDS && !trace && (double)plan->n / plan->rate > 1e9)
+    return cct_fail(CCT_USAGE, "--request-rate: %lld requests at %g a second take longer than 1e9 s",
+                    (long long)plan->n, plan->rate);
   if (!trace) {
     double most = 1 + plan->range_ratio;
     serve->longest = (int64_t)(ceil((double)plan->input * most) + ceil((double)plan->output * most));
