@@ -11,6 +11,7 @@
 
 #include "report/overlap.h"
 #include "report/report_fixture.h"
+#include "report/verdict.h"
 
 #define TRAIN                                                                                                          \
   "\"layers\":2,\"model\":\"qwen3-30b-a3b\",\"np\":2,\"overlap_grad_reduce\":\"off\",\"accumulation\":4,\"seq_len\":"  \
@@ -39,7 +40,7 @@ static void fill(struct cct_runs *runs, const double moved_us[4], int rounds, in
     for (int arm = 0; arm < 2; arm++) {
       struct cct_block *block = fixture_block(arm ? "emulated:b200x8-tdx" : "off", 0, round);
       for (int c = 0; c < 4; c++) {
-        double step[2] = {50000, 50000 * (1 + 0.001 * round)}, checkpoint[2] = {150000, 150000};
+        double step[2] = {50000, 50000 * (1 + 0.001 * round)}, checkpoint[2] = {arm ? 650000 : 150000, checkpoint[0]};
         double spent[2] = {1000 + round, 3000 - round}, exposed[2] = {0, 1000};
         double moved = moved_us[c] * (1 + 0.005 * ((round * (c + 1) + arm) % 5 - 2));
         char key[400];
@@ -128,6 +129,9 @@ static void shares_and_speed_come_from_the_record(void **state) {
       assert_true(t.hardware_tflop_s > t.model_tflop_s && t.model_tflop_s > 0);
     }
   assert_int_equal(steps, 4);
+  cct_verdict_text(&report, CCT_VERDICT_HOW_MUCH, &html); /* (0.05 + 0.6 / 100) / 0.051 */
+  assert_non_null(strstr(html.s, "With a step's part of its checkpoint: time +9.8 %"));
+  html.length = 0;
   assert_int_equal(cct_report_to_json(&report, NULL, &document), CCT_OK);
   assert_int_equal(cct_json_size(cct_json_member(document, "training")), 8);
   assert_int_equal(cct_json_size(cct_json_member(document, "order")), 12);

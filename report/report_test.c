@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "report/series.h"
 #include "report/report_fixture.h"
+#include "report/verdict.h"
 #include "workloads/backends/predict.h"
 #include "workloads/shape/cell.h"
 #include "workloads/steps/workload.h"
@@ -438,6 +439,11 @@ static void serving_has_tails_and_counts(void **state) {
   assert_string_equal(report.cells[1].metric.name, "ttft_p99");
   assert_true(report.cells[1].arms[0].units[0].value > report.cells[0].arms[0].units[0].value);
   assert_int_equal(report.cells[0].arms[0].outliers, 0);
+  struct cct_text advice = {0}; /* no profile tells where the time of requests comes from */
+  cct_verdict_text(&report, CCT_VERDICT_WHAT_TO_DO, &advice);
+  assert_non_null(strstr(advice.s, "run a step of the same settings"));
+  assert_null(strstr(advice.s, "--profile"));
+  cct_text_free(&advice);
   (void)tear_down(state);
   (void)set_up(state);
   for (int b = 0; b < 2; b++) {

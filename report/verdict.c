@@ -9,6 +9,7 @@
 #include "report/attribute.h"
 #include "report/names.h"
 #include "report/numbers.h"
+#include "report/overlap.h"
 #include "report/spread.h"
 #include "stats/stats.h"
 
@@ -66,9 +67,10 @@ static void mean_text(const struct cct_report *report, int arm, const struct cct
   if (report->is_null)
     cct_text_add(text, "One condition twice: time %s over %d %s%s is noise, not cost.\n", effect, summary->n_cells,
                  what, many);
+  else if (summary->n_cells == 1)
+    cct_text_add(text, "The one cell there is: time %s, throughput %s.\n", effect, loss);
   else if (!cct_spread_is_wide(spread))
-    cct_text_add(text, "%s over %d %s%s: time %s, throughput %s.\n",
-                 summary->n_cells > 1 ? "Geometric mean" : "All there is", summary->n_cells, what, many, effect, loss);
+    cct_text_add(text, "Geometric mean over %d %ss: time %s, throughput %s.\n", summary->n_cells, what, effect, loss);
   else if (spread->least->comparison.effect > 5e-4)
     cct_text_add(text,
                  "The costliest %s pays %.3g times what the cheapest pays: a mean over them would be the cost of none, "
@@ -81,6 +83,28 @@ static void mean_text(const struct cct_report *report, int arm, const struct cct
     cct_text_add(text, "The %ss differ too much for a mean (%s): it would be the cost of none, and is not given.\n",
                  what, range);
   }
+}
+
+/* What a training step costs with its part of a checkpoint in it: not what the step alone says. */
+static void with_checkpoints(const struct cct_report *report, int arm, struct cct_text *text) {
+  double least = INFINITY, most = -INFINITY;
+  char low[32], high[32];
+  for (int c = 0; c < report->n_cells; c++) {
+    struct cct_training base, other;
+    if (!cct_training_of(report, c, 0, &base) || !cct_training_of(report, c, arm, &other) ||
+        !isfinite(base.checkpoint_s) || !isfinite(other.checkpoint_s))
+      continue;
+    least = fmin(least, 100 * (other.step_s / base.step_s - 1));
+    most = fmax(most, 100 * (other.step_s / base.step_s - 1));
+  }
+  if (most < least)
+    return;
+  cct_percent_text(least, NAN, low);
+  cct_percent_text(most, NAN, high);
+  if (strcmp(low, high) != 0)
+    cct_text_add(text, "With a step's part of its checkpoint: time %s to %s.\n", low, high);
+  else
+    cct_text_add(text, "With a step's part of its checkpoint: time %s.\n", high);
 }
 
 static void how_much(const struct cct_report *report, int arm, struct cct_text *text) {
@@ -255,11 +279,23 @@ static const char *remedy(enum cct_boundary boundary) {
   return "";
 }
 
+/* Whether a profile could tell where it comes from: of the time of steps, and not of requests. */
+static int is_attributable(const struct cct_report *report) {
+  for (int c = 0; c < report->n_cells; c++)
+    if (report->cells[c].is_primary && !strcmp(report->cells[c].metric.name, "step"))
+      return 1;
+  return 0;
+}
+
 /* Per boundary the kinds that owe most to it, and what helps. */
 static void advise_kinds(const struct cct_report *report, struct cct_text *text) {
   struct typical typical[MOST_KINDS];
   int n = find_typical(report, typical), unexplained = 0;
-  if (!n && !strcmp(report->factor, "condition"))
+  if (!n && !is_attributable(report))
+    cct_text_add(text,
+                 "Find out where it comes from: run a step of the same settings (--workload decode or prefill) under "
+                 "the same arms; its time is attributed.\n");
+  else if (!n && !strcmp(report->factor, "condition"))
     cct_text_add(text,
                  "Find out where it comes from: probe the machine off and on (cctax probe), make its profile (cctax "
                  "profile OFF ON -o P) and report again with --profile P.\n");
@@ -320,8 +356,10 @@ static void what_to_do(const struct cct_report *report, struct cct_text *text) {
 
 void cct_verdict_text(const struct cct_report *report, enum cct_verdict_part part, struct cct_text *text) {
   if (part == CCT_VERDICT_HOW_MUCH)
-    for (int arm = 1; arm < report->n_arms; arm++)
+    for (int arm = 1; arm < report->n_arms; arm++) {
       how_much(report, arm, text);
+      with_checkpoints(report, arm, text);
+    }
   else if (part == CCT_VERDICT_HOW_SURE)
     how_sure(report, text);
   else if (part == CCT_VERDICT_WHERE_FROM)
