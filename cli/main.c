@@ -93,6 +93,10 @@ static enum cct_status flush_stdout(enum cct_status status) {
 int main(int argc, char **argv) {
   if (argc < 2)
     return cct_status_exit(cct_fail(CCT_USAGE, "no command; cctax --help lists them"));
+  if (!strcmp(argv[1], "help") && argc > 2) {
+    const struct cct_cli_command *asked = find(argv[2]);
+    return cct_status_exit(asked ? flush_stdout(command_help(asked, 1)) : CCT_USAGE);
+  }
   if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
     overview();
     return cct_status_exit(flush_stdout(CCT_OK));

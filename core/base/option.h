@@ -140,7 +140,8 @@ enum cct_option_scope {
     "state what a model key means that is not modelled: a value that is, or ignore")                                   \
   X(COLLECTIVE, "collective", 0, WORD, 0, 0, "all_reduce",                                                             \
     "all_reduce|all_gather|reduce_scatter|all_to_all|all_to_allv|broadcast|reduce|send_recv",                          \
-    CCT_RUN | CCT_COLL | CCT_TUNE, CELL, "workload collective: what the ranks do")                                     \
+    CCT_RUN | CCT_COLL | CCT_TUNE, CELL,                                                                               \
+    "workload collective: what the ranks do (tune: all_reduce, all_gather, reduce_scatter)")                           \
   X(PROBE_NAME, "probe", 0, WORD, 0, 0, "submission",                                                                  \
     "submission|sync|graph|decode-loop|h2d|d2h|d2d|p2p|gemm|hbm|bare-sync|floor|blocked-h2d|blocked-d2h|both|streams|" \
     "threads|load|save|hostwork|experiment",                                                                           \
@@ -174,13 +175,14 @@ enum cct_option_scope {
     "what the collective's own communicator leaves NCCL no choice of, each may be default: ring/ll128/32")             \
   X(BUFFER_BYTES, "buffer-bytes", 0, BYTES, 1, 1e15, NULL, "BYTES", CCT_RUN, CELL,                                     \
     "size of the buffers whose next part each collective uses (coll: --max-bytes)")                                    \
-  X(MIN_BYTES, "min-bytes", 'b', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL | CCT_TUNE, COMMAND, "smallest size")        \
+  X(MIN_BYTES, "min-bytes", 'b', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL | CCT_TUNE, COMMAND,                         \
+    "smallest size (tune: 1K)")                                                                                        \
   X(MAX_BYTES, "max-bytes", 'e', BYTES, 0, 1e15, "32M", "BYTES", CCT_COLL | CCT_TUNE, COMMAND,                         \
-    "largest size, and that of the buffers")                                                                           \
+    "largest size, and that of the buffers (tune: 1G)")                                                                \
   X(STEP_BYTES, "step-bytes", 'i', BYTES, 1, 1e15, "1M", "BYTES", CCT_COLL, COMMAND,                                   \
     "from one size to the next, where no factor is given")                                                             \
   X(STEP_FACTOR, "step-factor", 'f', I64, 1, INT64_MAX, "1", "F", CCT_COLL | CCT_TUNE, COMMAND,                        \
-    "factor from one size to the next; 1: --step-bytes")                                                               \
+    "factor from one size to the next; 1: --step-bytes (tune: 2)")                                                     \
   X(DATATYPE, "datatype", 'd', TEXT, 0, 0, "float", "T[,T..]|all", CCT_COLL | CCT_TUNE, COMMAND,                       \
     "element types: fp32 (float), bf16 (bfloat16), fp16 (half), fp8 (f8e4m3), fp8_e5m2 (f8e5m2), int32 (int), int8")   \
   X(ALGORITHMS, "algorithms", 0, TEXT, 0, 0, NULL, "A[,A..]", CCT_COLL | CCT_TUNE, COMMAND,                            \
@@ -205,9 +207,11 @@ enum cct_option_scope {
     CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE | CCT_COLL | CCT_TUNE, COMMAND,                                   \
     "a profile by name or file: what sim plays, plan prices, coll and report hold figures against, and "               \
     "profile takes what is missing from")                                                                              \
-  X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms")                       \
-  X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND, "samples of a cell in a block")          \
-  X(WARMUP, "warmup", 'w', I64, 0, 1000000, "5", "W", CCT_MEASURES, COMMAND, "untimed steps before them")              \
+  X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms (coll: 1, tune: 9)")    \
+  X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND,                                          \
+    "samples of a cell in a block (serve: 1; coll, tune: 5)")                                                          \
+  X(WARMUP, "warmup", 'w', I64, 0, 1000000, "5", "W", CCT_MEASURES, COMMAND,                                           \
+    "untimed steps before them (serve, tune: 1)")                                                                      \
   X(SEED, "seed", 0, I64, 0, INT64_MAX, "1", "X", CCT_MEASURES | CCT_PLAN | CCT_REPORT, COMMAND, "seed of every draw") \
   X(DEADLINE, "deadline", 'T', I64, 1, 1 << 30, "600", "S", CCT_MEASURES, COMMAND,                                     \
     "seconds without progress before a block is ended")                                                                \
