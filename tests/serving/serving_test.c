@@ -243,6 +243,10 @@ static void traces_are_read_strictly(void **state) {
       {".csv", "arrival,input,output\n1.5,3,2\n2,4,1\n", NULL},
       {".csv", "output, input ,arrival\r\n2,3,1.5\r\n1, 4,2", NULL},
       {".jsonl", "{\"arrival\":1.5,\"input\":3,\"output\":2}\n{\"output\":1,\"arrival\":2,\"input\":4}\n", NULL},
+      {".csv",
+       "\xef\xbb\xbf"
+       "arrival,input,output\n1.5,3,2\n2,4,1\n",
+       NULL},
       {".csv", "arrival,input\n1,3\n", ":1: no column 'output'"},
       {".csv", "arrival,input,output,id\n", ":1: column 'id'"},
       {".csv", "arrival,input,output\n1,3\n", ":2: 2 values, and there are 3 columns"},

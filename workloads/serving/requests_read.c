@@ -155,7 +155,8 @@ enum cct_status cct_requests_read(const char *path, enum cct_arrivals arrivals, 
   if (!is_csv && (!dot || strcmp(dot, ".jsonl") != 0))
     return cct_fail(CCT_USAGE, "%s: a trace is a .csv or a .jsonl file", path);
   enum cct_status status = cct_read_file(path, MOST_BYTES, &text, &length);
-  for (char *rest = text, *line; !status && (line = strsep(&rest, "\n"));) {
+  char *begin = text && !strncmp(text, "\xef\xbb\xbf", 3) ? text + 3 : text; /* a byte order mark, as Excel writes */
+  for (char *rest = begin, *line; !status && (line = strsep(&rest, "\n"));) {
     r.line++;
     if (!*trim(line) && (!rest || !*rest))
       break; /* what stands behind the last line's end */
