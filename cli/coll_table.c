@@ -65,13 +65,22 @@ static void print_sizes(const struct cct_coll_table *table, const struct cct_opt
                is_factor ? "factor" : "bytes");
 }
 
+/* What its figures are: measured, emulated, predicted, ... */
+static const char *label_of(const struct cct_coll_table *table) {
+  for (int r = 0; r < table->n_rows; r++)
+    for (int p = 0; p < CCT_COLL_PLACES; p++)
+      if (table->rows[r].value[p].n_samples)
+        return table->rows[r].value[p].label;
+  return "nothing";
+}
+
 static void print_head(const struct cct_coll_result *result, const struct cct_coll_table *table,
                        const struct cct_options *flags, struct cct_text *text) {
   const struct cct_agenda *agenda = result->agenda;
   const struct cct_options *cell = table->cell;
   int ranks = (int)cell->v[CCT_OPT_NP].i;
-  cct_text_add(text, "# cctax %s coll, backend %s, %s %s%s%s\n", CCT_VERSION, agenda->backend, agenda->factor,
-               agenda->arms[table->arm], *result->nccl ? ", NCCL " : "", result->nccl);
+  cct_text_add(text, "# cctax %s coll, backend %s, %s %s: %s%s%s\n", CCT_VERSION, agenda->backend, agenda->factor,
+               agenda->arms[table->arm], label_of(table), *result->nccl ? "; NCCL " : "", result->nccl);
   cct_text_add(text, "# Collective test starting: %s\n", table->collective);
   cct_text_add(text, "# nThread 1 nGpus 1 ");
   print_sizes(table, flags, text);

@@ -63,6 +63,7 @@ def layout():
     rows, wrong, average = table(done.stdout)
     say(done.returncode == 0 and [int(r[0]) for r in rows] == [1 << s for s in (10, 15, 20, 25, 30)], "sizes, in order", done.stdout)
     say(wrong == ("0", "OK"), "out of bounds: none", done.stdout)
+    say(re.search(r"^# cctax \S+ coll, backend sim, condition off: predicted$", done.stdout, re.M), "what its figures are", done.stdout)
     busbw = [float(r[i]) for r in rows for i in (7, 11)]
     say(abs(average - sum(busbw) / len(busbw)) < 0.01, "the average of all bus bandwidths", average)
     say(all(abs(float(r[7]) - float(r[6]) * 2 * 7 / 8) < 0.02 for r in rows), "busbw = algbw x 2(n-1)/n", done.stdout)
