@@ -223,14 +223,15 @@ static enum cct_status print_arm(const struct show *show, int cell, int arm) {
   return status;
 }
 
-/* What the blocks of a serving cell scheduled, where they say so: once, if all had the same. */
-static void print_schedules(const struct show *show, int cell) {
+/* What an arm's blocks of a serving cell scheduled, where they say so: once, if all had the same. */
+static void print_schedules(const struct show *show, int cell, int arm) {
   const char *last = "";
   for (int b = 0; b < show->n_blocks; b++) {
     const struct cct_block_cell *at = show->blocks[b] ? &show->blocks[b]->cells[cell] : NULL;
-    if (!at || at->state != CCT_CELL_DONE || strncmp(at->reason, "schedule ", 9) != 0 || !strcmp(last, at->reason))
+    if (!at || at->state != CCT_CELL_DONE || cct_agenda_block(show->agenda, b).arm != arm ||
+        strncmp(at->reason, "schedule ", 9) != 0 || !strcmp(last, at->reason))
       continue;
-    printf("  %s (block %d%s)\n", at->reason, b, *last ? "" : " and on");
+    printf("  %-28s %s (block %d%s)\n", show->agenda->arms[arm], at->reason, b, *last ? "" : " and on");
     last = at->reason;
   }
 }
@@ -283,7 +284,8 @@ static enum cct_status print_cells(const struct show *show) {
       status = print_arm(show, c, arm);
     for (int arm = 0; !status && arm < show->agenda->n_arms; arm++)
       print_counts(show, c, arm);
-    print_schedules(show, c);
+    for (int arm = 0; !status && arm < show->agenda->n_arms; arm++)
+      print_schedules(show, c, arm);
     print_trouble(show, c);
   }
   return status;

@@ -3,6 +3,7 @@
 """judge.py CCTAX OUT WHAT: what run.sh's runs in OUT say. WHAT: layers (prints a number), readback, overlap, graph, schedule.
 A figure passes when the whole of its 95 % interval lies within what is expected."""
 import json
+import re
 import subprocess
 import sys
 
@@ -100,8 +101,8 @@ def schedule():
         for line in shown(name).splitlines():
             if line.startswith("cell "):
                 key = line
-            elif line.strip().startswith("schedule "):
-                lines.setdefault(key, []).append(line.split("(")[0].strip())
+            elif found := re.search(r" (schedule [0-9a-f]+ of \d+ steps)", line):
+                lines.setdefault(key, []).append(found.group(1))
         return lines
     real, sim = told("schedule"), told("schedule-sim")
     say(bool(real) and list(real) == list(sim), f"{len(real)} cells say their schedule here, {len(sim)} in sim")
