@@ -46,26 +46,43 @@ static inline int cct_tune_is_judge(int process) {
   return process % 2 == 1;
 }
 
+/* What NCCL performs, by enum cct_tuner_algorithm and cct_tuner_protocol. */
+struct cct_tune_ran {
+  int algorithm, protocol;
+  int channels; /* 0: not known, or, in a rule, what the communicator has */
+};
+static inline int cct_tune_is_same(const struct cct_tune_ran *a, const struct cct_tune_ran *b) {
+  return a->algorithm == b->algorithm && a->protocol == b->protocol && a->channels == b->channels;
+}
+
 struct cct_tune_pick {       /* of one size */
   int candidate;             /* what the choosers would take; `own` where nothing is worth a rule */
   int choice;                /* the candidate where the judges showed it better, else `own` */
+  int is_held;               /* the choice is NCCL's default, since `own` is slower by the judges */
   struct cct_ordered judged; /* candidate / own, by the judges; n 0 where there is no candidate */
+  struct cct_tune_ran rule;  /* what a rule says for the choice; of `own` nothing */
 };
-/* Picks for every size among the choices [own, own + n): `own` is NCCL's own of that number of channels. A candidate is
- * the choosers' best median ratio to `own`, if that is worth it; the smaller neighbour's candidate is preferred where
- * it is within 1 % of it. It is shown if there are at least 4 judges, all of the interval of their ratios lies below 1
- * and their median is worth it. */
-void cct_tune_choose(const struct cct_tune_grid *grid, int own, int n, struct cct_tune_pick *picks_out);
+/* Picks for every size among `own` and the choices with is_candidate[size * n_choices + choice] (NULL: all). A
+ * candidate is the choosers' best median ratio to `own`, if that is worth it; the smaller neighbour's candidate is
+ * preferred where it is within 1 % of it. It is shown if there are at least 4 judges, all of the interval of their
+ * ratios lies below 1 and their median is worth it. */
+void cct_tune_choose(const struct cct_tune_grid *grid, int own, const char *is_candidate,
+                     struct cct_tune_pick *picks_out);
+/* The choosers' best of `own` and the candidates, however little it gains. */
+int cct_tune_best(const struct cct_tune_grid *grid, int size, int own, const char *is_candidate);
+/* choice / own, by the judges. */
+struct cct_ordered cct_tune_judged(const struct cct_tune_grid *grid, int size, int choice, int own);
 /* A choice that each of the first processes found hopeless against `own`. */
 int cct_tune_is_hopeless(const struct cct_tune_grid *grid, int size, int choice, int own);
 
-struct cct_tune_range { /* neighbouring sizes of one choice */
-  int choice, first, last;
+struct cct_tune_range { /* neighbouring sizes of one rule */
+  struct cct_tune_ran rule;
+  int first, last;
   int64_t min_bytes, max_bytes;
 };
-/* Ranges of the picks that are not `own`: they begin and end halfway between two measured sizes (the lower half is the
- * smaller size's, its end included), and at the ends of the grid with the measured size. Returns how many;
- * `ranges_out` has room for n. */
+/* Ranges of the picks that are not `own`, by their rules: they begin and end halfway between two measured sizes (the
+ * lower half is the smaller size's, its end included), and at the ends of the grid with the measured size. Returns how
+ * many; `ranges_out` has room for n. */
 int cct_tune_merge(const struct cct_tune_pick *picks, const int64_t *bytes, int n, int own,
                    struct cct_tune_range *ranges_out);
 
@@ -123,8 +140,7 @@ struct cct_tune_data {
   double *beside[CCT_TUNE_MOST_KINDS]; /* the same over plan->beside, one choice a number of channels: NCCL's own */
   char gpu[96], nccl[16], driver[32], date[16], condition[96]; /* of the processes; "": not known */
   int is_nvls_off;                                             /* by NCCL_NVLS_ENABLE */
-  /* What NCCL's default ran as, "RING LL 24 channels"; "": it does not say. */
-  char own[CCT_TUNE_MOST_KINDS][CCT_TUNE_MOST_SIZES][48];
+  struct cct_tune_ran *ran[CCT_TUNE_MOST_KINDS];               /* [size * n_choices + choice], as NCCL says; owned */
   int n_other; /* cells that NCCL performed otherwise than the communicator asked for: not measured */
 };
 struct cct_tune_grid cct_tune_alone(const struct cct_tune_plan *plan, const struct cct_tune_data *data, int kind);
@@ -143,8 +159,15 @@ struct cct_tune_place {
 };
 struct cct_tune_place cct_tune_place_of(const struct cct_tune_plan *plan, const struct cct_options *cell);
 double cct_tune_cell_us(const struct cct_block_cell *cell);
-/* What ran is what was asked for, as far as NCCL says it: "RING LL128 24 channels, 4096 B". */
-int cct_tune_is_as_asked(const struct cct_tune_plan *plan, int choice, const struct cct_block_cell *cell);
+/* "RING LL128 24 channels, 4096 B"; channels 0 where it is not said. */
+struct cct_tune_ran cct_tune_ran_parse(const char *text);
+char *cct_tune_ran_text(const struct cct_tune_ran *ran, char out[64]); /* "ring ll128, 24 channels" */
+/* What ran is what was asked for, as far as NCCL says it. */
+int cct_tune_is_as_asked(const struct cct_tune_plan *plan, int choice, const struct cct_tune_ran *ran);
+static inline const struct cct_tune_ran *
+cct_tune_ran(const struct cct_tune_plan *plan, const struct cct_tune_data *data, int kind, int size, int choice) {
+  return &data->ran[kind][size * plan->n_choices + choice];
+}
 void cct_tune_facts_read(const struct cct_block *block, struct cct_tune_data *data);
 
 /* ---- tune_decide.c ---- */
@@ -155,13 +178,16 @@ struct cct_tune_setting { /* one number of channels */
   struct cct_ordered gain;    /* geometric mean over all cells, against NCCL's default; judges */
   struct cct_ordered counted; /* of what the objective counts, against the default number of channels; judges */
   struct cct_ordered beside;  /* beside a GEMM, against the default number of channels; judges; n 0: not measured */
+  int n_held;                 /* sizes that it would make slower, and a rule holds to NCCL's default */
   char why_not[160];          /* "": taken, or nothing speaks against it */
 };
 struct cct_tune_decision {
   struct cct_tune_setting *settings; /* owned; one a number of channels */
   int channels;                      /* the setting that was chosen */
-  double grid_gain; /* ratio: every size's candidate at that setting, by the judges' medians, none counted above 1 */
-  int n_left_out;   /* cells without all of NCCL's own times */
+  /* Ratios: the choosers' best choice of every size, by the judges' medians, none counted above 1: of all that was
+   * measured, and of what can be had with the chosen number of channels. */
+  double grid_gain, allowed_gain;
+  int n_left_out; /* cells without all of NCCL's own times */
 };
 enum cct_status cct_tune_decide(const struct cct_tune_plan *plan, const struct cct_tune_data *data,
                                 struct cct_tune_decision *decision_out) CCT_CHECKED;
@@ -195,7 +221,7 @@ struct cct_tune_held { /* one cell, tuned / NCCL's default */
 };
 struct cct_tune_verdict {
   struct cct_tune_held *first, *again; /* [kind * n_bytes + size]; owned */
-  double gain, grid_gain;              /* geometric means of ratios */
+  double gain;                         /* geometric mean of ratios */
   int n_missed, n_still;   /* cells whose interval lies above +2 %, at first and after one more measurement */
   int n_unknown, n_failed; /* cells without a ratio; failed ones, such as by wrong elements */
   int n_proofs;            /* files that the plugin left; -1: no plugin is asked */

@@ -31,29 +31,50 @@ static double chosen_ratio(const struct cct_tune_grid *grid, int size, int choic
   return n && !missing ? cct_median(values, n) : NAN;
 }
 
-static int best_of(const struct cct_tune_grid *grid, int size, int own, int n, int neighbour) {
-  double best = CCT_TUNE_WORTH, beside;
+static int is_candidate_at(const struct cct_tune_grid *grid, const char *is_candidate, int size, int choice) {
+  return !is_candidate || is_candidate[size * grid->n_choices + choice];
+}
+
+static int best_below(const struct cct_tune_grid *grid, int size, int own, const char *is_candidate, double *best) {
   int candidate = own;
-  for (int c = own + 1; c < own + n; c++) {
-    double ratio = chosen_ratio(grid, size, c, own);
-    if (ratio < best) {
-      best = ratio;
+  for (int c = 0; c < grid->n_choices; c++) {
+    double ratio = c != own && is_candidate_at(grid, is_candidate, size, c) ? chosen_ratio(grid, size, c, own) : NAN;
+    if (ratio < *best) {
+      *best = ratio;
       candidate = c;
     }
   }
-  if (candidate == own || neighbour == own)
+  return candidate;
+}
+
+int cct_tune_best(const struct cct_tune_grid *grid, int size, int own, const char *is_candidate) {
+  double best = 1;
+  return best_below(grid, size, own, is_candidate, &best);
+}
+
+static int candidate_of(const struct cct_tune_grid *grid, int size, int own, const char *is_candidate, int neighbour) {
+  double best = CCT_TUNE_WORTH, beside;
+  int candidate = best_below(grid, size, own, is_candidate, &best);
+  if (candidate == own || neighbour == own || !is_candidate_at(grid, is_candidate, size, neighbour))
     return candidate;
   beside = chosen_ratio(grid, size, neighbour, own);
   return beside <= CCT_TUNE_WORTH && beside <= best / CCT_TUNE_WORTH ? neighbour : candidate;
 }
 
-void cct_tune_choose(const struct cct_tune_grid *grid, int own, int n, struct cct_tune_pick *picks_out) {
+struct cct_ordered cct_tune_judged(const struct cct_tune_grid *grid, int size, int choice, int own) {
+  double values[CCT_TUNE_MOST_PROCESSES];
+  size_t n = ratios(grid, size, choice, own, 1, values, NULL);
+  return cct_interval_ordered(values, n);
+}
+
+void cct_tune_choose(const struct cct_tune_grid *grid, int own, const char *is_candidate,
+                     struct cct_tune_pick *picks_out) {
   double values[CCT_TUNE_MOST_PROCESSES];
   for (int s = 0; s < grid->n_sizes; s++) {
     struct cct_tune_pick *pick = &picks_out[s];
     size_t missing = 0;
     *pick = (struct cct_tune_pick){.choice = own};
-    pick->candidate = best_of(grid, s, own, n, s ? picks_out[s - 1].candidate : own);
+    pick->candidate = candidate_of(grid, s, own, is_candidate, s ? picks_out[s - 1].candidate : own);
     if (pick->candidate == own)
       continue;
     size_t judges = ratios(grid, s, pick->candidate, own, 1, values, &missing);
@@ -82,12 +103,13 @@ int cct_tune_merge(const struct cct_tune_pick *picks, const int64_t *bytes, int 
                    struct cct_tune_range *ranges_out) {
   int n_ranges = 0;
   for (int first = 0, last; first < n; first = last + 1) {
-    for (last = first; last + 1 < n && picks[last + 1].choice == picks[first].choice; last++)
-      ;
+    last = first;
     if (picks[first].choice == own)
       continue;
+    while (last + 1 < n && picks[last + 1].choice != own && cct_tune_is_same(&picks[last + 1].rule, &picks[first].rule))
+      last++;
     ranges_out[n_ranges++] = (struct cct_tune_range){
-        .choice = picks[first].choice,
+        .rule = picks[first].rule,
         .first = first,
         .last = last,
         .min_bytes = first ? halfway(bytes[first - 1], bytes[first]) + 1 : bytes[first],

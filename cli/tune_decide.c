@@ -13,7 +13,9 @@
 struct weighing {
   const struct cct_tune_plan *plan;
   const struct cct_tune_data *data;
+  int most;                                                 /* channels of NCCL's default communicator; 0: not known */
   char is_usable[CCT_TUNE_MOST_KINDS][CCT_TUNE_MOST_SIZES]; /* every process measured NCCL's default */
+  char is_candidate[CCT_TUNE_MOST_SIZES * CCT_TUNE_MOST_CHOICES]; /* of one kind, as cct_tune_choose takes it */
 };
 
 static int own_of(const struct cct_tune_plan *plan, int channels) {
@@ -47,6 +49,107 @@ static int is_setting_whole(const struct weighing *w, int channels) {
   }
   return 1;
 }
+
+/* ---- which choices a rule can make ---- */
+
+static void find_most(struct weighing *w) {
+  for (int k = 0; k < w->plan->n_kinds; k++)
+    for (int s = 0; s < w->plan->n_bytes; s++)
+      for (int c = 0; c < w->plan->each; c++) {
+        int channels = cct_tune_ran(w->plan, w->data, k, s, c)->channels;
+        w->most = channels > w->most ? channels : w->most;
+      }
+}
+
+static int channels_of(const struct weighing *w, int channels) {
+  return channels ? w->plan->channels[channels] : w->most;
+}
+
+static int ran_alike(const struct weighing *w, int kind, int size, int a, int b) {
+  const struct cct_tune_ran *ran = cct_tune_ran(w->plan, w->data, kind, size, a);
+  return ran->channels && cct_tune_is_same(ran, cct_tune_ran(w->plan, w->data, kind, size, b));
+}
+
+/* What a rule says so that a communicator with the channels of setting `channels` performs a choice; channels < 0: no
+ * rule can. With fewer channels than the communicator has, it names those that NCCL told: a tuner's number is a call's
+ * maximum, the work of one collective is cut by it alone, and channels are copies of each other. NVLS is no such
+ * case: NCCL_MIN_CTAS itself raises its channels. Nor is objective overlap: it weighs a whole process's channels. */
+static struct cct_tune_ran rule_of(const struct weighing *w, int kind, int size, int channels, int choice) {
+  static const struct cct_tune_ran none = {.channels = -1};
+  const struct cct_tune_choice *c = &w->plan->choices[choice];
+  struct cct_tune_ran rule = *cct_tune_ran(w->plan, w->data, kind, size, choice);
+  int own = channels_of(w, channels), its = channels_of(w, c->channels);
+  char text[64];
+  if (c->channels == channels && *c->algorithm) {
+    snprintf(text, sizeof text, "%s %s 1 channels", c->algorithm, c->protocol);
+    rule = cct_tune_ran_parse(text);
+    rule.channels = 0;
+    return rule;
+  }
+  if (c->channels == channels || !strcmp(w->plan->objective, "overlap") || cct_tune_tuned(w->plan->kinds[kind]) < 0 ||
+      !own || !its || its > own || !rule.channels ||
+      (rule.algorithm != CCT_TUNER_RING && rule.algorithm != CCT_TUNER_TREE))
+    return none;
+  /* Where buffers are registered, as in graphs, NCCL itself makes 16 of 17 to 24 (coll_reg.cc), and without keeps them.
+   */
+  if (rule.protocol == CCT_TUNER_SIMPLE && rule.channels == 16 && its > 16 && its <= 24)
+    rule.channels = its;
+  return rule;
+}
+
+/* What ran as the setting's own choice is no other choice. */
+static void find_candidates(struct weighing *w, int kind, int channels) {
+  int own = own_of(w->plan, channels);
+  for (int s = 0; s < w->plan->n_bytes; s++)
+    for (int c = 0; c < w->plan->n_choices; c++)
+      w->is_candidate[s * w->plan->n_choices + c] =
+          c != own && rule_of(w, kind, s, channels, c).channels >= 0 && !ran_alike(w, kind, s, c, own);
+}
+
+static int is_slower(const struct weighing *w, int kind, int size, int choice, const struct cct_ordered *ratio) {
+  return w->is_usable[kind][size] && ratio->n && ratio->lo > CCT_TUNE_SLOWER && !ran_alike(w, kind, size, choice, 0);
+}
+
+static void choose(struct weighing *w, int kind, int channels, struct cct_tune_setting *setting) {
+  struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, kind);
+  int own = own_of(w->plan, channels);
+  find_candidates(w, kind, channels);
+  cct_tune_choose(&grid, own, w->is_candidate, setting->picks[kind]);
+  for (int s = 0; s < w->plan->n_bytes; s++) {
+    struct cct_tune_pick *pick = &setting->picks[kind][s];
+    struct cct_ordered ratio = cct_tune_judged(&grid, s, pick->choice, 0);
+    if (is_slower(w, kind, s, pick->choice, &ratio) && w->is_candidate[s * w->plan->n_choices])
+      *pick = (struct cct_tune_pick){.judged = cct_tune_judged(&grid, s, 0, own)};
+    pick->is_held = pick->choice != own && (!pick->choice || ran_alike(w, kind, s, pick->choice, 0));
+    setting->n_held += pick->is_held;
+    if (pick->choice != own)
+      pick->rule = rule_of(w, kind, s, channels, pick->choice);
+    setting->shown[kind][s] = cct_tune_judged(&grid, s, pick->choice, 0);
+  }
+}
+
+/* The geometric mean of the choosers' best, by the judges' medians: of a setting's candidates, -1: of everything. */
+static double best_mean(struct weighing *w, int channels) {
+  struct cct_tune_mean mean = {0};
+  for (int k = 0; k < w->plan->n_kinds; k++) {
+    struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, k);
+    int own = channels < 0 ? 0 : own_of(w->plan, channels);
+    find_candidates(w, k, channels < 0 ? 0 : channels);
+    for (int s = 0; s < w->plan->n_bytes; s++) {
+      char *candidates = w->is_candidate + s * w->plan->n_choices;
+      for (int c = 0; channels < 0 && c < w->plan->n_choices; c++)
+        candidates[c] = (char)!ran_alike(w, k, s, c, 0);
+      struct cct_ordered ratio = cct_tune_judged(&grid, s, cct_tune_best(&grid, s, own, w->is_candidate), 0);
+      if (!w->is_usable[k][s] || !ratio.n)
+        continue;
+      mean.sum += ratio.median < 1 ? log(ratio.median) : 0;
+      mean.n++;
+    }
+  }
+  return exp(cct_tune_log_mean(&mean));
+}
+
+/* ---- weighing numbers of channels ---- */
 
 /* log of the geometric mean in process p over the cells of at least `least` bytes, what the setting chooses against
  * NCCL's default. */
@@ -115,28 +218,12 @@ static double of_choosers(const struct weighing *w, const struct cct_tune_settin
   return n ? cct_median(values, n) : NAN;
 }
 
-static void show_cells(const struct weighing *w, struct cct_tune_setting *setting) {
-  for (int k = 0; k < w->plan->n_kinds; k++) {
-    struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, k);
-    for (int s = 0; s < w->plan->n_bytes; s++) {
-      double values[CCT_TUNE_MOST_PROCESSES];
-      size_t n = 0;
-      for (int p = 0; p < grid.n_processes; p++) {
-        double ratio = cct_tune_us(&grid, s, setting->picks[k][s].choice, p) / cct_tune_us(&grid, s, 0, p);
-        if (cct_tune_is_judge(p) && isfinite(ratio))
-          values[n++] = ratio;
-      }
-      setting->shown[k][s] = cct_interval_ordered(values, n);
-    }
-  }
-}
-
 /* The first cell that the setting makes slower, under an objective that counts it. */
 static int find_slower(const struct weighing *w, const struct cct_tune_setting *setting, int *kind_out, int *size_out) {
   int64_t least = !strcmp(w->plan->objective, "bandwidth") ? LARGE_BYTES : 0;
   for (int k = 0; strcmp(w->plan->objective, "overlap") && k < w->plan->n_kinds; k++)
     for (int s = 0; s < w->plan->n_bytes; s++)
-      if (w->plan->bytes[s] >= least && w->is_usable[k][s] && setting->shown[k][s].lo > CCT_TUNE_SLOWER) {
+      if (w->plan->bytes[s] >= least && is_slower(w, k, s, setting->picks[k][s].choice, &setting->shown[k][s])) {
         *kind_out = k;
         *size_out = s;
         return 1;
@@ -163,28 +250,6 @@ static void object(const struct weighing *w, int channels, struct cct_tune_setti
              100 * (setting->beside.median - 1));
 }
 
-static double candidates_mean(const struct weighing *w, const struct cct_tune_setting *setting) {
-  struct cct_tune_mean mean = {0};
-  for (int k = 0; k < w->plan->n_kinds; k++) {
-    struct cct_tune_grid grid = cct_tune_alone(w->plan, w->data, k);
-    for (int s = 0; s < w->plan->n_bytes; s++) {
-      double values[CCT_TUNE_MOST_PROCESSES];
-      size_t n = 0;
-      for (int p = 0; w->is_usable[k][s] && p < grid.n_processes; p++) {
-        double ratio = cct_tune_us(&grid, s, setting->picks[k][s].candidate, p) / cct_tune_us(&grid, s, 0, p);
-        if (cct_tune_is_judge(p) && isfinite(ratio))
-          values[n++] = ratio;
-      }
-      double median = n ? cct_median(values, n) : NAN;
-      if (!n)
-        continue;
-      mean.sum += median < 1 ? log(median) : 0;
-      mean.n++;
-    }
-  }
-  return exp(cct_tune_log_mean(&mean));
-}
-
 enum cct_status cct_tune_decide(const struct cct_tune_plan *plan, const struct cct_tune_data *data,
                                 struct cct_tune_decision *decision_out) {
   struct cct_tune_decision decision = {.channels = 0};
@@ -200,14 +265,12 @@ enum cct_status cct_tune_decide(const struct cct_tune_plan *plan, const struct c
   w->plan = plan;
   w->data = data;
   find_usable(w, &decision.n_left_out);
+  find_most(w);
   for (int c = 0; c < plan->n_channels; c++)
-    for (int k = 0; k < plan->n_kinds; k++) {
-      struct cct_tune_grid grid = cct_tune_alone(plan, data, k);
-      cct_tune_choose(&grid, own_of(plan, c), plan->each, decision.settings[c].picks[k]);
-    }
+    for (int k = 0; k < plan->n_kinds; k++)
+      choose(w, k, c, &decision.settings[c]);
   for (int c = 0; c < plan->n_channels; c++) {
     struct cct_tune_setting *setting = &decision.settings[c];
-    show_cells(w, setting);
     if (!is_setting_whole(w, c)) {
       object(w, c, setting);
       continue;
@@ -228,7 +291,8 @@ enum cct_status cct_tune_decide(const struct cct_tune_plan *plan, const struct c
       snprintf(decision.settings[c].why_not, sizeof decision.settings[c].why_not, "%d channels are better",
                plan->channels[wanted]);
   decision.channels = wanted;
-  decision.grid_gain = candidates_mean(w, &decision.settings[wanted]);
+  decision.grid_gain = best_mean(w, -1);
+  decision.allowed_gain = best_mean(w, wanted);
   free(w);
   *decision_out = decision;
   return CCT_OK;

@@ -14,6 +14,8 @@
 #include "report/html.h"
 #include "report/page.h"
 
+#define MOST_LABELS 12 /* kinds of rules that a figure tells apart */
+
 static const char *label_of(const struct cct_tune *tune) {
   return !strcmp(tune->plan.backend, "sim")               ? "predicted"
          : !strncmp(tune->data.condition, "emulated:", 9) ? "emulated"
@@ -91,39 +93,56 @@ static void gain_figure(const struct cct_tune *tune, struct cct_figure *figure) 
   figure->narrow_height = 400 + 20 * plan->n_kinds;
 }
 
+static int label_at(char labels[MOST_LABELS][64], int n, const char *text) {
+  int i = 0;
+  while (i < n && strcmp(labels[i], text))
+    i++;
+  return i;
+}
+
+/* Which of the labels a size has, from 1; a new one is added. */
+static int label_number(const struct cct_tune_pick *pick, char labels[MOST_LABELS][64], int *n) {
+  char text[64];
+  if (pick->is_held)
+    snprintf(text, sizeof text, "held to NCCL's default");
+  else
+    cct_tune_ran_text(&pick->rule, text);
+  int i = label_at(labels, *n, text);
+  if (i == MOST_LABELS - 1)
+    snprintf(text, sizeof text, "others");
+  i = i < MOST_LABELS - 1 ? i : label_at(labels, *n, text);
+  if (i == *n)
+    snprintf(labels[(*n)++], sizeof labels[0], "%s", text);
+  return i + 1;
+}
+
 static void choices_figure(const struct cct_tune *tune, struct cct_figure *figure) {
   const struct cct_tune_plan *plan = &tune->plan;
-  int own = tune->decision.channels * plan->each, number[CCT_TUNE_MOST_CHOICES] = {0}, n = 0, labels = 0;
-  char name[48];
+  int own = tune->decision.channels * plan->each, n = 0, widest = 0;
+  int numbers[CCT_TUNE_MOST_KINDS][CCT_TUNE_MOST_SIZES] = {0};
+  char labels[MOST_LABELS][64], name[80];
   for (int k = 0; k < plan->n_kinds; k++)
-    for (int s = 0; s < plan->n_bytes; s++) {
-      int choice = setting_of(tune)->picks[k][s].choice;
-      if (choice != own && !number[choice])
-        number[choice] = ++n;
-    }
-  number[own] = ++n;
+    for (int s = 0; s < plan->n_bytes; s++)
+      if (setting_of(tune)->picks[k][s].choice != own)
+        numbers[k][s] = label_number(&setting_of(tune)->picks[k][s], labels, &n);
   snprintf(figure->name, sizeof figure->name, "choices");
   snprintf(figure->heading, sizeof figure->heading, "Which choice holds for which size?");
   figure->body = cct_asset_choices_gp;
   add_title(tune, "The rules, by collective and size", figure);
   cct_figure_next(figure);
-  for (int c = own; c < own + plan->each; c++)
-    if (number[c]) {
-      const struct cct_tune_choice *choice = &plan->choices[c];
-      cct_text_add(&figure->data, "%d\t", number[c]);
-      if (c == own)
-        snprintf(name, sizeof name, "NCCL's own");
-      else
-        snprintf(name, sizeof name, "%d: %s %s", number[c], choice->algorithm, choice->protocol);
-      cct_figure_field(figure, name, 48, "\n");
-    }
+  for (int i = 0; i < n; i++) {
+    snprintf(name, sizeof name, "%d: %s", i + 1, labels[i]);
+    cct_text_add(&figure->data, "%d\t", i + 1);
+    cct_figure_field(figure, name, 64, "\n");
+  }
+  cct_text_add(&figure->data, "%d\t", ++n);
+  cct_figure_field(figure, "no rule: NCCL's own", 48, "\n");
   cct_figure_next(figure);
   for (int k = 0; k < plan->n_kinds; k++) {
     int n_rules = 0;
     for (int s = 0; s < plan->n_bytes; s++) {
-      int choice = setting_of(tune)->picks[k][s].choice;
-      cct_text_add(&figure->data, "%lld\t%d\t%d\n", (long long)plan->bytes[s], k, number[choice]);
-      n_rules += choice != own;
+      cct_text_add(&figure->data, "%lld\t%d\t%d\n", (long long)plan->bytes[s], k, numbers[k][s] ? numbers[k][s] : n);
+      n_rules += numbers[k][s] > 0;
     }
     cct_text_add(&figure->alt, "%s: %d of %d sizes by a rule. ", cct_tune_kind_name(plan->kinds[k]), n_rules,
                  plan->n_bytes);
@@ -131,13 +150,13 @@ static void choices_figure(const struct cct_tune *tune, struct cct_figure *figur
   cct_figure_next(figure);
   for (int k = 0; k < plan->n_kinds; k++) {
     int width = cct_text_width(cct_tune_kind_name(plan->kinds[k]), 24);
-    labels = width > labels ? width : labels;
+    widest = width > widest ? width : widest;
     cct_text_add(&figure->data, "%d\t", k);
     cct_figure_field(figure, cct_tune_kind_name(plan->kinds[k]), 24, "\n");
   }
   set_axis(tune, figure, n);
   double gap = plan->n_bytes > 1 ? log2((double)plan->bytes[1] / (double)plan->bytes[0]) : 1;
-  cct_text_add(&figure->numbers, "ROWS = %d; LABELS = %d; EXP_GAP = %.6g", plan->n_kinds, labels, gap);
+  cct_text_add(&figure->numbers, "ROWS = %d; LABELS = %d; EXP_GAP = %.6g", plan->n_kinds, widest, gap);
   cct_text_add(&figure->caption, "Grey: no rule, since no other choice was shown to gain 1 %%. ");
   figure->height = 150 + 20 * n + 46 * plan->n_kinds;
   figure->narrow_height = 180 + 20 * n + 60 * plan->n_kinds;
@@ -188,10 +207,11 @@ static void add_verdict(const struct cct_tune *tune, struct cct_text *html) {
   else
     cct_text_add(
         html,
-        "%s: gain %.2f %% of the grid's %.2f %% (90 %% of it is asked); %d cells slower at first, %d after one more "
-        "measurement",
-        verdict->is_held ? "all bars held" : "NOT held", 100 * (1 - verdict->gain), 100 * (1 - verdict->grid_gain),
-        verdict->n_missed, verdict->n_still);
+        "%s: gain %.2f %%; the whole grid's is %.2f %%, of which 90 %% is asked, and %.2f %% can be had with these "
+        "channels; %d cells slower at first, %d after one more measurement",
+        verdict->is_held ? "all bars held" : "NOT held", 100 * (1 - verdict->gain),
+        100 * (1 - tune->decision.grid_gain), 100 * (1 - tune->decision.allowed_gain), verdict->n_missed,
+        verdict->n_still);
   cct_text_add(html, "</dd>\n<dt>Channels</dt><dd>");
   if (tune->decision.channels)
     cct_text_add(html, "%d, set for the whole process by environment.sh or nccl.conf",
@@ -229,15 +249,16 @@ static void add_settings(const struct cct_tune *tune, struct cct_text *html) {
 static void add_row(const struct cct_tune *tune, int k, int s, struct cct_text *html) {
   const struct cct_tune_plan *plan = &tune->plan;
   const struct cct_tune_pick *pick = &setting_of(tune)->picks[k][s];
+  const struct cct_tune_ran *own = cct_tune_ran(plan, &tune->data, k, s, 0);
   char text[64], choice[48];
   cct_text_add(html, "<tr>");
   cell(html, "", cct_tune_kind_name(plan->kinds[k]));
   cell(html, "", cct_bytes_text((double)cct_tune_bytes(plan, k, plan->bytes[s]), text));
-  cell(html, "text", tune->data.own[k][s]);
+  cell(html, "text", own->channels ? cct_tune_ran_text(own, text) : "");
   cell(html, "text", cct_tune_choice_text(plan, pick->candidate, choice));
   percent(&pick->judged, text);
   cell(html, "", text);
-  cell(html, "text", pick->choice == pick->candidate && pick->judged.n ? "rule" : "own");
+  cell(html, "text", pick->is_held ? "held" : pick->choice == pick->candidate && pick->judged.n ? "rule" : "own");
   if (tune->is_verified) {
     const struct cct_tune_held *held[] = {&tune->verdict.first[k * plan->n_bytes + s],
                                           &tune->verdict.again[k * plan->n_bytes + s]};

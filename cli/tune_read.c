@@ -35,7 +35,8 @@ enum cct_status cct_tune_data_new(const struct cct_tune_plan *plan, int n_proces
   for (int k = 0; k < plan->n_kinds; k++) {
     data.alone[k] = unknown_times(plan->n_bytes * plan->n_choices * n_processes);
     data.beside[k] = unknown_times(plan->n_beside * plan->n_channels * n_processes);
-    is_whole &= data.alone[k] && data.beside[k];
+    data.ran[k] = calloc((size_t)(plan->n_bytes * plan->n_choices + 1), sizeof *data.ran[k]);
+    is_whole &= data.alone[k] && data.beside[k] && data.ran[k];
   }
   if (!is_whole) {
     cct_tune_data_free(&data);
@@ -49,6 +50,7 @@ void cct_tune_data_free(struct cct_tune_data *data) {
   for (int k = 0; k < CCT_TUNE_MOST_KINDS; k++) {
     free(data->alone[k]);
     free(data->beside[k]);
+    free(data->ran[k]);
   }
   memset(data, 0, sizeof *data);
 }
@@ -137,20 +139,45 @@ void cct_tune_facts_read(const struct cct_block *block, struct cct_tune_data *da
   }
 }
 
-int cct_tune_is_as_asked(const struct cct_tune_plan *plan, int choice, const struct cct_block_cell *cell) {
-  const struct cct_tune_choice *asked = &plan->choices[choice];
-  char algorithm[32], protocol[32];
-  if (cell->state != CCT_CELL_DONE || sscanf(cell->reason, "%31s %31s", algorithm, protocol) != 2)
-    return 1;
-  return (!*asked->algorithm || !strcasecmp(asked->algorithm, algorithm)) &&
-         (!*asked->protocol || !strcasecmp(asked->protocol, protocol));
+static int index_of(const char *name, const char *const *names, int n) {
+  int i = 0;
+  while (i < n && strcasecmp(name, names[i]))
+    i++;
+  return i < n ? i : -1;
 }
 
-static void keep_own(const struct cct_tune_place *place, const struct cct_block_cell *cell,
-                     struct cct_tune_data *data) {
-  char *own = data->own[place->kind][place->size];
-  if (!place->choice && !place->is_beside && cell->state == CCT_CELL_DONE)
-    snprintf(own, sizeof data->own[0][0], "%.*s", (int)strcspn(cell->reason, ","), cell->reason);
+struct cct_tune_ran cct_tune_ran_parse(const char *text) {
+  char algorithm[32], protocol[32];
+  struct cct_tune_ran ran = {0};
+  if (sscanf(text, "%31s %31s %d channels", algorithm, protocol, &ran.channels) != 3)
+    return (struct cct_tune_ran){0};
+  ran.algorithm = index_of(algorithm, cct_tuner_algorithms, CCT_TUNER_ALGORITHMS);
+  ran.protocol = index_of(protocol, cct_tuner_protocols, CCT_TUNER_PROTOCOLS);
+  return ran.algorithm < 0 || ran.protocol < 0 || ran.channels < 1 ? (struct cct_tune_ran){0} : ran;
+}
+
+char *cct_tune_ran_text(const struct cct_tune_ran *ran, char out[64]) {
+  int n = snprintf(out, 64, "%s %s", cct_tuner_algorithms[ran->algorithm], cct_tuner_protocols[ran->protocol]);
+  if (ran->channels)
+    snprintf(out + n, (size_t)(64 - n), ", %d channel%s", ran->channels, ran->channels > 1 ? "s" : "");
+  return out;
+}
+
+int cct_tune_is_as_asked(const struct cct_tune_plan *plan, int choice, const struct cct_tune_ran *ran) {
+  const struct cct_tune_choice *asked = &plan->choices[choice];
+  return !ran->channels ||
+         ((!*asked->algorithm || !strcasecmp(asked->algorithm, cct_tuner_algorithms[ran->algorithm])) &&
+          (!*asked->protocol || !strcasecmp(asked->protocol, cct_tuner_protocols[ran->protocol])));
+}
+
+/* What processes tell differently is not known. */
+static void keep_ran(const struct cct_tune_plan *plan, const struct cct_tune_place *place,
+                     const struct cct_tune_ran *ran, int process, struct cct_tune_data *data) {
+  struct cct_tune_ran *kept = &data->ran[place->kind][place->size * plan->n_choices + place->choice];
+  if (!process)
+    *kept = *ran;
+  else if (!cct_tune_is_same(kept, ran))
+    *kept = (struct cct_tune_ran){0};
 }
 
 static enum cct_status take_block(const struct cct_tune_plan *plan, const struct cct_agenda *agenda, const char *path,
@@ -165,13 +192,15 @@ static enum cct_status take_block(const struct cct_tune_plan *plan, const struct
   for (int i = 0; !status && i < block->n_cells; i++) {
     struct cct_tune_place place = cct_tune_place_of(plan, &agenda->cells[i]);
     double us = cct_tune_cell_us(&block->cells[i]);
-    int is_asked = place.kind < 0 || cct_tune_is_as_asked(plan, place.choice, &block->cells[i]);
-    if (!is_asked) {
+    struct cct_tune_ran ran = {0};
+    if (block->cells[i].state == CCT_CELL_DONE)
+      ran = cct_tune_ran_parse(block->cells[i].reason);
+    if (place.kind >= 0 && !cct_tune_is_as_asked(plan, place.choice, &ran)) {
       data->n_other++;
       us = NAN;
     }
-    if (place.kind >= 0)
-      keep_own(&place, &block->cells[i], data);
+    if (place.kind >= 0 && !place.is_beside)
+      keep_ran(plan, &place, &ran, process, data);
     if (place.kind < 0)
       status = cct_fail(CCT_DAMAGED, "%s: cell %d is none of this tune's", path, i);
     else if (place.is_beside)

@@ -49,11 +49,13 @@ static void beside_shape(int64_t bytes, char out[48]) {
   snprintf(out, 48, "%lldx8192x8192", (long long)(rows < 128 ? 128 : rows));
 }
 
+/* The largest sizes come first: the first cells of a process are up to 3 % faster on an H200 where the GPU's own work
+ * is the time, and that would be NCCL's default at the smallest size. */
 struct cct_json *cct_tune_measure_suite(const struct cct_tune_plan *plan, const struct cct_tune_data *first) {
   struct cct_json *cells = cct_json_new_array();
   char choice[48], shape[48];
   for (int k = 0; k < plan->n_kinds; k++)
-    for (int s = 0; s < plan->n_bytes; s++)
+    for (int s = plan->n_bytes - 1; s >= 0; s--)
       for (int i = 0; i < plan->n_choices; i++) {
         int c = (i + s) % plan->n_choices; /* none always comes first */
         if (!cct_tune_is_measured(plan, first, k, s, c))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Choosing, judging, merging and weighing on data whose truth is known: how often pure noise becomes a rule, whether
- * true gains are found, that no rule covers a size that was not shown; and on the grid that was measured on two H200s.
- */
+ * true gains are found, that no rule covers a size that was not shown, which sizes are held. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +47,7 @@ static double rate(const double *truth, double spread, double outliers, int tria
         us[c * PROCESSES + p] = noisy(truth[c], spread, outliers);
     const struct cct_tune_grid grid = {us, 1, CHOICES, PROCESSES};
     struct cct_tune_pick pick;
-    cct_tune_choose(&grid, 0, CHOICES, &pick);
+    cct_tune_choose(&grid, 0, NULL, &pick);
     n += pick.choice != 0;
     right += pick.choice == wanted;
   }
@@ -104,23 +103,23 @@ static void judges_decide_and_choosers_do_not_judge(void **state) {
   struct cct_tune_pick pick;
   fill(us, 10);
   fill(us + PROCESSES, 9);
-  cct_tune_choose(&grid, 0, 2, &pick);
+  cct_tune_choose(&grid, 0, NULL, &pick);
   assert_true(pick.choice == 1 && pick.judged.n == 4 && pick.judged.rank == 1);
   us[PROCESSES + 3] = 10.01; /* one of the judges */
-  cct_tune_choose(&grid, 0, 2, &pick);
+  cct_tune_choose(&grid, 0, NULL, &pick);
   assert_true(pick.candidate == 1 && pick.choice == 0);
   us[PROCESSES + 3] = NAN; /* a judge that could not measure it */
-  cct_tune_choose(&grid, 0, 2, &pick);
+  cct_tune_choose(&grid, 0, NULL, &pick);
   assert_true(pick.candidate == 1 && pick.choice == 0);
   us[PROCESSES + 3] = 9;
   us[PROCESSES + 2] = 12; /* one of five choosers */
-  cct_tune_choose(&grid, 0, 2, &pick);
+  cct_tune_choose(&grid, 0, NULL, &pick);
   assert_int_equal(pick.choice, 1);
   us[PROCESSES + 2] = NAN; /* left out of the later processes: nobody may choose it */
-  cct_tune_choose(&grid, 0, 2, &pick);
+  cct_tune_choose(&grid, 0, NULL, &pick);
   assert_int_equal(pick.candidate, 0);
   fill(us + PROCESSES, 9.95); /* not worth a rule */
-  cct_tune_choose(&grid, 0, 2, &pick);
+  cct_tune_choose(&grid, 0, NULL, &pick);
   assert_int_equal(pick.candidate, 0);
 }
 
@@ -133,7 +132,7 @@ static void neighbours_keep_together_where_it_costs_nothing(void **state) {
       fill(us + (s * 3 + c) * PROCESSES, truth[s][c]);
   const struct cct_tune_grid grid = {us, 3, 3, PROCESSES};
   struct cct_tune_pick picks[3];
-  cct_tune_choose(&grid, 0, 3, picks);
+  cct_tune_choose(&grid, 0, NULL, picks);
   assert_int_equal(picks[0].choice, 1);
   assert_int_equal(picks[1].choice, 1); /* 0.6 % slower than choice 2 */
   assert_int_equal(picks[2].choice, 2);
@@ -164,27 +163,28 @@ static void a_rule_covers_what_was_shown_and_nothing_else(void **state) {
     struct cct_tune_range ranges[SIZES];
     int64_t bytes[SIZES], at = 256 + (int64_t)(uniform() * 1000);
     for (int s = 0; s < SIZES; s++) {
-      picks[s].choice = (int)(uniform() * 3);
+      picks[s].choice = (int)(uniform() * 5); /* 3 and 4 are another choice by the same rule, and with fewer channels */
+      picks[s].rule = (struct cct_tune_ran){picks[s].choice == 3 ? 2 : picks[s].choice, 1, 24 * (picks[s].choice == 4)};
       bytes[s] = at;
       at += 1 + (int64_t)(uniform() * (double)at);
     }
     int n = cct_tune_merge(picks, bytes, SIZES, 0, ranges);
     for (int i = 0; i < n; i++) {
-      assert_true(ranges[i].min_bytes <= ranges[i].max_bytes && ranges[i].choice != 0);
+      assert_true(ranges[i].min_bytes <= ranges[i].max_bytes);
       assert_true(ranges[i].min_bytes >= bytes[0] && ranges[i].max_bytes <= bytes[SIZES - 1]);
       if (i && ranges[i].first == ranges[i - 1].last + 1) { /* they meet halfway */
-        assert_true(ranges[i].choice != ranges[i - 1].choice);
+        assert_false(cct_tune_is_same(&ranges[i].rule, &ranges[i - 1].rule));
         assert_int_equal(ranges[i].min_bytes, ranges[i - 1].max_bytes + 1);
         assert_int_equal(ranges[i - 1].max_bytes, (bytes[ranges[i].first - 1] + bytes[ranges[i].first]) / 2);
       }
       assert_true(!i || ranges[i].min_bytes > ranges[i - 1].max_bytes);
     }
     for (int s = 0; s < SIZES; s++) {
-      int covered = 0;
+      const struct cct_tune_ran *covered = NULL;
       for (int i = 0; i < n; i++)
         if (ranges[i].min_bytes <= bytes[s] && bytes[s] <= ranges[i].max_bytes)
-          covered = ranges[i].choice;
-      assert_int_equal(covered, picks[s].choice);
+          covered = &ranges[i].rule;
+      assert_true(!covered == !picks[s].choice && (!covered || cct_tune_is_same(covered, &picks[s].rule)));
     }
   }
 }
@@ -204,8 +204,17 @@ static void put_choices(struct cct_tune_plan *plan) {
     }
 }
 
+struct channels_case {
+  const char *objective;
+  double small, large, beside; /* what 32 channels take, of NCCL's own time */
+  const char *ran, *ran_32;    /* at the small size */
+  int taken;
+  const char *why;
+  struct cct_tune_ran held; /* the rule of the small size; channels 0: none */
+};
+
 /* Two sizes, two numbers of channels; times of NCCL's own choices, and beside a GEMM. */
-static int channels_taken(const char *objective, double small, double large, double beside, char why[160]) {
+static void weigh_channels(const struct channels_case *row, struct cct_tune_decision *decision_out) {
   static const double plain[2] = {10, 1000};
   struct cct_tune_plan plan = {.kinds = {CCT_COLL_ALL_REDUCE},
                                .bytes = {1 << 10, 64 << 20},
@@ -219,49 +228,65 @@ static int channels_taken(const char *objective, double small, double large, dou
                                .type = "fp32",
                                .rounds = PROCESSES};
   struct cct_tune_data data;
-  struct cct_tune_decision decision;
-  snprintf(plan.objective, sizeof plan.objective, "%s", objective);
+  snprintf(plan.objective, sizeof plan.objective, "%s", row->objective);
   put_choices(&plan);
   assert_int_equal(cct_tune_data_new(&plan, PROCESSES, &data), CCT_OK);
   for (int p = 0; p < PROCESSES; p++) {
     for (int s = 0; s < 2; s++)
       for (int c = 0; c < 2; c++)
         data.alone[0][(s * plan.n_choices + c * plan.each) * PROCESSES + p] =
-            noisy(plain[s] * (c ? s ? large : small : 1), 0.002, 0);
+            noisy(plain[s] * (c ? s ? row->large : row->small : 1), 0.002, 0);
     for (int c = 0; c < 2; c++)
-      data.beside[0][c * PROCESSES + p] = noisy(2000 * (c ? beside : 1), 0.002, 0);
+      data.beside[0][c * PROCESSES + p] = noisy(2000 * (c ? row->beside : 1), 0.002, 0);
   }
-  assert_int_equal(cct_tune_decide(&plan, &data, &decision), CCT_OK);
-  int taken = decision.channels;
-  assert_int_equal(decision.n_left_out, 0);
-  snprintf(why, 160, "%s", decision.settings[1].why_not);
-  cct_tune_decision_free(&decision);
+  data.ran[0][0] = cct_tune_ran_parse(row->ran);
+  data.ran[0][plan.each] = cct_tune_ran_parse(row->ran_32);
+  data.ran[0][plan.n_choices] = cct_tune_ran_parse("RING SIMPLE 24 channels");
+  assert_int_equal(cct_tune_decide(&plan, &data, decision_out), CCT_OK);
   cct_tune_data_free(&data);
-  return taken;
 }
 
 static void channels_are_taken_where_all_agree(void **state) {
   (void)state;
-  static const struct {
-    const char *objective;
-    double small, large, beside;
-    int taken;
-    const char *why;
-  } rows[] = {
-      {"latency", 1, 0.85, 1, 1, ""},
-      {"latency", 1, 0.85, 1.05, 0, "beside a GEMM it is slower, by 5."},
-      {"latency", 1.05, 0.8, 1, 0, "it makes all_reduce of 1 KiB slower, by 5."},
-      {"latency", 1, 1, 0.8, 0, "the judges do not show it better under objective latency"},
-      {"bandwidth", 1.05, 0.85, 1.05, 1, ""},
-      {"bandwidth", 0.5, 1, 1, 0, "the judges do not show it better under objective bandwidth"},
-      {"overlap", 1.2, 1.2, 0.95, 1, ""},
-      {"overlap", 0.8, 0.8, 1.01, 0, "the judges do not show it better under objective overlap"},
+#define LL  "RING LL 8 channels, 1024 B"
+#define LLS "RING LL 32 channels, 1024 B"
+  static const char slower[] = "it makes all_reduce of 1 KiB slower, by ";
+  static const struct channels_case rows[] = {
+      {"latency", 1, 0.85, 1, "", "", 1, "", {0}},
+      {"latency", 1, 0.85, 1.05, LL, LLS, 0, "beside a GEMM it is slower, by 5.", {0}},
+      {"latency", 1, 1, 0.8, "", "", 0, "the judges do not show it better under objective latency", {0}},
+      /* slower: held to what the default ran as, where NCCL said it and a rule can say it */
+      {"latency", 1.05, 0.8, 1, "", "", 0, slower, {0}},
+      {"latency", 1.05, 0.8, 1, LL, LLS, 1, "", {CCT_TUNER_RING, CCT_TUNER_LL, 8}},
+      {"latency", 1.05, 0.8, 1, LL, "", 1, "", {CCT_TUNER_RING, CCT_TUNER_LL, 8}},
+      {"latency", 1.05, 0.8, 1, "TREE LL 2 channels, 1024 B", LLS, 1, "", {CCT_TUNER_TREE, CCT_TUNER_LL, 2}},
+      {"latency", 1.05, 0.8, 1, "NVLS SIMPLE 16 channels, 1024 B", LLS, 0, slower, {0}},
+      {"latency", 1.05, 0.8, 1, "RING LL 40 channels, 1024 B", LLS, 0, slower, {0}},
+      /* the 16 are 24 that NCCL lowers itself where buffers are registered */
+      {"latency", 1.05, 0.8, 1, "RING SIMPLE 16 channels", LLS, 1, "", {CCT_TUNER_RING, CCT_TUNER_SIMPLE, 24}},
+      /* both ran the same: noise, which the verification sees again */
+      {"latency", 1.05, 0.8, 1, LL, LL, 1, "", {0}},
+      {"bandwidth", 1.05, 0.85, 1.05, "", "", 1, "", {0}},
+      {"bandwidth", 0.5, 1, 1, "", "", 0, "the judges do not show it better under objective bandwidth", {0}},
+      {"overlap", 1.2, 1.2, 0.95, "", "", 1, "", {0}},
+      {"overlap", 0.8, 0.8, 1.01, LL, LLS, 0, "the judges do not show it better under objective overlap", {0}},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    char why[160];
-    int taken = channels_taken(rows[i].objective, rows[i].small, rows[i].large, rows[i].beside, why);
-    if (taken != rows[i].taken || !strstr(why, rows[i].why) || (!*rows[i].why && *why))
-      fail_msg("%s, row %zu: taken %d, '%s'", rows[i].objective, i, taken, why);
+    struct cct_tune_decision decision;
+    weigh_channels(&rows[i], &decision);
+    const struct cct_tune_setting *setting = &decision.settings[1];
+    const struct cct_tune_pick *pick = &setting->picks[0][0];
+    assert_int_equal(decision.n_left_out, 0);
+    if (decision.channels != rows[i].taken || !strstr(setting->why_not, rows[i].why) ||
+        (!*rows[i].why && *setting->why_not))
+      fail_msg("%s, row %zu: taken %d, '%s'", rows[i].objective, i, decision.channels, setting->why_not);
+    if (rows[i].held.channels && (!pick->is_held || setting->n_held != 1 || pick->choice ||
+                                  !cct_tune_is_same(&pick->rule, &rows[i].held) || setting->shown[0][0].hi != 1))
+      fail_msg("row %zu: held %d by %d %d %d", i, pick->is_held, pick->rule.algorithm, pick->rule.protocol,
+               pick->rule.channels);
+    if (!rows[i].held.channels && setting->n_held)
+      fail_msg("row %zu: %d sizes are held", i, setting->n_held);
+    cct_tune_decision_free(&decision);
   }
 }
 
@@ -272,16 +297,17 @@ static void what_ran_otherwise_is_no_measurement(void **state) {
   static const struct {
     int choice;
     const char *ran;
-    int is_asked;
-  } rows[] = {{0, "RING SIMPLE 24 channels, 4096 B", 1}, {2, "RING LL128 24 channels, 4096 B", 1},
-              {2, "RING LL 24 channels, 4096 B", 0},     {4, "TREE LL 1 channels, 4096 B", 1},
-              {4, "RING LL 1 channels, 4096 B", 0},      {4, "", 1}};
+    int channels, is_asked;
+  } rows[] = {{0, "RING SIMPLE 24 channels, 4096 B", 24, 1}, {2, "RING LL128 24 channels, 4096 B", 24, 1},
+              {2, "RING LL 24 channels, 4096 B", 24, 0},     {4, "TREE LL 1 channels, 4096 B", 1, 1},
+              {4, "RING LL 1 channels, 4096 B", 1, 0},       {4, "", 0, 1},
+              {4, "RING NEW 1 channels, 4096 B", 0, 1}};
   struct cct_tune_plan plan = {.channels = {0}, .n_channels = 1};
   put_choices(&plan);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    struct cct_block_cell cell = {.state = CCT_CELL_DONE};
-    snprintf(cell.reason, sizeof cell.reason, "%s", rows[i].ran);
-    assert_int_equal(cct_tune_is_as_asked(&plan, rows[i].choice, &cell), rows[i].is_asked);
+    struct cct_tune_ran ran = cct_tune_ran_parse(rows[i].ran);
+    assert_int_equal(ran.channels, rows[i].channels);
+    assert_int_equal(cct_tune_is_as_asked(&plan, rows[i].choice, &ran), rows[i].is_asked);
   }
 }
 
@@ -335,99 +361,6 @@ static void the_bars_are_what_they_say(void **state) {
   assert_false(v.is_held);
 }
 
-/* ---- the grid of two H200s ---- */
-
-static int index_in(const struct cct_tune_plan *plan, const char *operation, const char *choice, const char *channels,
-                    long bytes, int *kind_out, int *size_out) {
-  static const char *const operations[] = {"all_reduce", "all_gather", "reduce_scatter"};
-  int c = !strcmp(channels, "32"), at = -1;
-  *kind_out = *size_out = -1;
-  for (int k = 0; k < 3; k++)
-    if (!strcmp(operation, operations[k]))
-      *kind_out = k;
-  for (int s = 0; s < plan->n_bytes; s++)
-    if (plan->bytes[s] == bytes)
-      *size_out = s;
-  for (int i = 1; i < plan->each; i++) {
-    char name[40];
-    snprintf(name, sizeof name, "%s:%s", plan->choices[i].algorithm, plan->choices[i].protocol);
-    if (!strcasecmp(name, choice))
-      at = i;
-  }
-  if (at < 0)
-    at = 0;
-  return c * plan->each + at;
-}
-
-/* Five processes were measured; they play nine in turn, so that choosers and judges are not independent here: what is
- * held is the whole path on real times, not its error rates. */
-static void read_grid(const struct cct_tune_plan *plan, struct cct_tune_data *data) {
-  char path[4096], line[512], operation[32], choice[32], channels[16];
-  snprintf(path, sizeof path, "%s/tests/data/h200x2/nccl-tests-graph-grid.tsv", getenv("CCT_SOURCE"));
-  FILE *file = fopen(path, "r");
-  int rows = 0;
-  assert_non_null(file);
-  while (fgets(line, sizeof line, file)) {
-    double us[5];
-    long bytes;
-    int kind, size;
-    if (sscanf(line, "%31s %31[^\t] %15s %ld %lf %lf %lf %lf %lf", operation, choice, channels, &bytes, &us[0], &us[1],
-               &us[2], &us[3], &us[4]) != 9)
-      continue;
-    int at = index_in(plan, operation, choice, channels, bytes, &kind, &size);
-    assert_true(kind >= 0 && size >= 0);
-    for (int p = 0; p < PROCESSES; p++)
-      data->alone[kind][(size * plan->n_choices + at) * PROCESSES + p] = us[p % 5];
-    rows++;
-  }
-  fclose(file);
-  assert_true(rows >= 290);
-}
-
-static void the_measured_grid_gives_its_rules(void **state) {
-  (void)state;
-  struct cct_tune *tune = calloc(1, sizeof *tune);
-  struct cct_rule rules[64];
-  char text[CCT_RULE_TEXT], all[4096] = "";
-  tune->plan = (struct cct_tune_plan){.kinds = {CCT_COLL_ALL_REDUCE, CCT_COLL_ALL_GATHER, CCT_COLL_REDUCE_SCATTER},
-                                      .channels = {0, 32},
-                                      .n_kinds = 3,
-                                      .n_bytes = 10,
-                                      .n_channels = 2,
-                                      .ranks = 2,
-                                      .type = "fp32",
-                                      .rounds = PROCESSES,
-                                      .objective = "bandwidth"};
-  for (int s = 0; s < 10; s++)
-    tune->plan.bytes[s] = (int64_t)1024 << 2 * s;
-  put_choices(&tune->plan);
-  assert_int_equal(cct_tune_data_new(&tune->plan, PROCESSES, &tune->data), CCT_OK);
-  read_grid(&tune->plan, &tune->data);
-  strcpy(tune->data.gpu, "NVIDIA H200");
-  strcpy(tune->data.condition, "off");
-  assert_int_equal(cct_tune_decide(&tune->plan, &tune->data, &tune->decision), CCT_OK);
-  /* What the grid itself says: Simple where LL128 is faster at 4 MiB, and 32 channels from 1 MiB on. */
-  assert_int_equal(tune->decision.channels, 1);
-  assert_true(tune->decision.settings[1].gain.median < 0.96 && tune->decision.grid_gain < 0.95);
-  tune->decision.channels = 0;
-  int n = cct_tune_rules(tune, rules);
-  for (int i = 0; i < n; i++) {
-    strcat(all, cct_rule_text(&rules[i], text));
-    strcat(all, "\n");
-    assert_int_not_equal(rules[i].collective, CCT_TUNER_REDUCESCATTER); /* 24.90 against 24.99 us */
-  }
-  assert_non_null(strstr(all, "allreduce,2621441,10485760,ring,ll128,-1,1,2,1,-1,no-multicast,NVIDIA H200\n"));
-  assert_non_null(strstr(all, "allgather,2621441,10485760,ring,ll128,-1,1,2,1,-1,no-multicast,NVIDIA H200\n"));
-  tune->decision.channels = 1;
-  n = cct_tune_rules(tune, rules);
-  assert_int_equal(n, 3);
-  for (int i = 0; i < n; i++)
-    assert_true(rules[i].min_bytes == 2621441 && rules[i].protocol == CCT_TUNER_LL128);
-  cct_tune_decision_free(&tune->decision);
-  cct_tune_data_free(&tune->data);
-  free(tune);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(noise_becomes_no_rule),
@@ -440,7 +373,6 @@ int main(void) {
       cmocka_unit_test(what_ran_otherwise_is_no_measurement),
       cmocka_unit_test(a_process_is_the_median_of_its_bursts),
       cmocka_unit_test(the_bars_are_what_they_say),
-      cmocka_unit_test(the_measured_grid_gives_its_rules),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,6 @@ void cct_tune_judge(const struct cct_tune_plan *plan, const struct cct_tune_deci
     mean.n++;
   }
   verdict->gain = exp(cct_tune_log_mean(&mean));
-  verdict->grid_gain = decision->grid_gain;
   verdict->is_gain_held = decision->grid_gain < NO_GAIN ? log(verdict->gain) <= SHARE_OF_GAIN * log(decision->grid_gain)
                                                         : verdict->gain < 2 - NO_GAIN;
   verdict->is_held = mean.n && !verdict->n_unknown && !verdict->n_failed && verdict->is_gain_held && !verdict->n_still;

@@ -3,20 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cli/tune.h"
 
 #define LEAST_NVLS_RANKS 3 /* below, NCCL has no NVLS */
-
-static int index_of(const char *name, const char *const *names, int n) {
-  for (int i = 0; i < n; i++)
-    if (!strcasecmp(name, names[i]))
-      return i;
-  return 0; /* the plan has checked them */
-}
 
 /* What the rules were measured without decides where they hold. */
 static enum cct_rule_condition condition_of(const struct cct_tune *tune) {
@@ -42,14 +34,14 @@ int cct_tune_rules(const struct cct_tune *tune, struct cct_rule *rules_out) {
     int n_ranges =
         cct_tune_merge(setting->picks[k], bytes, plan->n_bytes, tune->decision.channels * plan->each, ranges);
     for (int i = 0; i < n_ranges; i++) {
-      const struct cct_tune_choice *choice = &plan->choices[ranges[i].choice];
       struct cct_rule *rule = &rules_out[n++];
       *rule = (struct cct_rule){
           .min_bytes = (uint64_t)ranges[i].min_bytes,
           .max_bytes = (uint64_t)ranges[i].max_bytes,
           .collective = cct_tune_tuned(plan->kinds[k]),
-          .algorithm = index_of(choice->algorithm, cct_tuner_algorithms, CCT_TUNER_ALGORITHMS),
-          .protocol = index_of(choice->protocol, cct_tuner_protocols, CCT_TUNER_PROTOCOLS),
+          .algorithm = ranges[i].rule.algorithm,
+          .protocol = ranges[i].rule.protocol,
+          .channels = ranges[i].rule.channels,
           .nodes = 1,
           .ranks = plan->ranks,
           .pipe_ops = 1,
@@ -85,10 +77,14 @@ static void add_rules(const struct cct_tune *tune, struct cct_text *text) {
       "# %lld processes, every second one judged; a size that is not here was not shown to gain 1 %% over NCCL's "
       "own choice.\n# Ranges meet halfway between two measured sizes.\n",
       (long long)tune->plan.rounds);
+  const struct cct_tune_setting *setting = &tune->decision.settings[tune->decision.channels];
   if (cct_tune_channels(tune))
     cct_text_add(text,
                  "# They are for NCCL_MIN_CTAS=NCCL_MAX_CTAS=%d, which no rule can set: nccl.conf, environment.sh.\n",
                  cct_tune_channels(tune));
+  if (setting->n_held)
+    cct_text_add(text, "# %d sizes that these make slower are held to the channels that NCCL's default ran with.\n",
+                 setting->n_held);
   cct_text_add(text,
                "collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff,condition,"
                "gpu\n");
