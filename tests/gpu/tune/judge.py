@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """judge.py OUT: is the gain of `cctax tune` the gain of unchanged programs? Reads what run.sh left in OUT.
+judge.py OUT sizes COLLECTIVE: prints the sizes to ask of it, the least and the greatest: those with a rule and one
+beside each end, and up to 256 MiB where channels were chosen.
 
 A ratio is tuned / plain of one pair of processes. Of each program and collective: the geometric mean of the medians over sizes,
 beside the same sizes in the tune's own verification; both have to agree within +-2 %, and no size may have all of its pairs
@@ -37,15 +39,29 @@ def read(folder):
     return times
 
 
-def main(out):
+def read_tune(out):
     with open(os.path.join(out, "run", "tune.json"), encoding="utf-8") as file:
-        tune = json.load(file)
+        return json.load(file)
+
+
+def sizes_with_rules(out, collective):
+    tune = read_tune(out)
+    sizes = [c["bytes"] for c in tune["cells"]
+             if c["collective"] == collective and (c["held"] or not c["choice"].startswith("default/"))] or [1 << 20, 64 << 20]
+    most = max(2 * max(sizes), 256 << 20 if tune["channels"] else 0)
+    print(max(min(sizes) // 2, 1024), min(most, 1 << 30))
+    return 0
+
+
+def main(out):
+    tune = read_tune(out)
     verified = {(c["collective"], c["bytes"]): c for c in tune["cells"]}
     held = True
     verdict = tune.get("verification")
     if verdict:
         held &= verdict["held"]
         print(f"cctax tune: ratio {verdict['ratio']:.4f}, the grid's {verdict['grid_ratio']:.4f}, "
+              f"with these channels {verdict['allowed_ratio']:.4f}, "
               f"{verdict['slower_at_first']} cells slower at first, {verdict['slower']} after one more measurement")
     else:
         print("cctax tune: not verified yet")
@@ -73,4 +89,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(sizes_with_rules(sys.argv[1], sys.argv[3]) if len(sys.argv) > 3 else main(sys.argv[1]))

@@ -6,7 +6,8 @@
 # *_perf programs, built with MPI. Parts, each of which goes on where an earlier call was ended:
 #   measure     the grid, all_reduce, all_gather and reduce_scatter from 1 KiB to 1 GiB; rules and environment
 #   verify      the rules against NCCL's default, 9 alternating pairs, and the bars
-#   nccl-tests  unchanged programs with and without OUT/run/nccl.conf, 5 alternating pairs
+#   nccl-tests  unchanged programs with and without OUT/run/nccl.conf, 5 alternating pairs; sizes with a rule and one beside
+#               each end, and up to 256 MiB where channels were chosen
 #   torch       a PyTorch all-reduce in a CUDA graph, the same
 # Without PART all that is possible. A call ends by itself after LIMIT seconds (default 520); what is not finished then is
 # finished by the next call. TUNE_FLAGS go to cctax tune's first call. Exit 0: all bars held, 1: not, 2: cannot run, 3: the time
@@ -55,7 +56,7 @@ measure() {
 }
 
 alternate() { # NAME LONGEST COMMAND...: with and without, told apart by $arm and $pair; files that are there stay
-  local name=$1 longest=$2 file
+  local name=$1 longest=$2 file part=$out/$1.part.json # nccl-tests writes what is named .json alone, and never over a file
   shift 2
   mkdir -p "$out/$name"
   for pair in $(seq "$pairs"); do
@@ -64,11 +65,12 @@ alternate() { # NAME LONGEST COMMAND...: with and without, told apart by $arm an
         file=$out/$name/$what-$arm-$pair.json
         [ -s "$file" ] && continue
         [ "$(left)" -gt "$longest" ] || { echo "$name, pair $pair: the time is up"; note 3; return; }
-        if [ $arm = tuned ]; then
-          env NCCL_CONF_FILE="$out/run/nccl.conf" timeout 90 "run_$name" "$what" "$file.part" >"$file.log" 2>&1
+        rm -f "$part"
+        if [ "$arm" = tuned ]; then
+          env NCCL_CONF_FILE="$out/run/nccl.conf" timeout 90 "run_$name" "$what" "$part" >"$file.log" 2>&1
         else
-          env NCCL_TUNER_PLUGIN=none timeout 90 "run_$name" "$what" "$file.part" >"$file.log" 2>&1
-        fi && mv "$file.part" "$file" || { echo "FAILED: $name $what $arm $pair"; tail -n 5 "$file.log"; note 1; }
+          env NCCL_TUNER_PLUGIN=none timeout 90 "run_$name" "$what" "$part" >"$file.log" 2>&1
+        fi && mv "$part" "$file" || { echo "FAILED: $name $what $arm $pair"; tail -n 5 "$file.log"; note 1; }
       done
     done
   done
@@ -76,11 +78,12 @@ alternate() { # NAME LONGEST COMMAND...: with and without, told apart by $arm an
 
 cat >"$out/run_nccl-tests" <<SCRIPT
 #!/bin/sh
-exec mpirun -np 2 --bind-to none "$tests/\$1_perf" -b 1K -e 1G -f 4 -n 20 -w 5 -G 5 -d float -J "\$2"
+set -- "\$1" "\$2" \$(python3 "$here/judge.py" "$out" sizes "\$1")
+exec mpirun -np 2 --bind-to none "$tests/\$1_perf" -b "\$3" -e "\$4" -f 2 -n 20 -w 5 -G 5 -d float -J "\$2"
 SCRIPT
 cat >"$out/run_torch" <<SCRIPT
 #!/bin/sh
-exec python3 "$here/torch_all_reduce.py" "\$2"
+exec python3 "$here/torch_all_reduce.py" "\$2" \$(python3 "$here/judge.py" "$out" sizes "\$1")
 SCRIPT
 chmod +x "$out/run_nccl-tests" "$out/run_torch"
 PATH=$out:$PATH
@@ -91,14 +94,14 @@ for part in "${parts[@]}"; do
   verify) tune --resume --verify yes || true ;;
   nccl-tests)
     if [ -x "$tests/all_reduce_perf" ]; then
-      alternate nccl-tests 12 all_reduce all_gather reduce_scatter
+      alternate nccl-tests 10 all_reduce all_gather reduce_scatter
     else
       echo "nccl-tests: no $tests/all_reduce_perf, left out"
     fi
     ;;
   torch)
     if python3 -c 'import torch; assert torch.cuda.device_count() > 1' 2>/dev/null; then
-      alternate torch 40 all_reduce
+      alternate torch 20 all_reduce
     else
       echo "torch: python3 has none, left out"
     fi
@@ -106,7 +109,7 @@ for part in "${parts[@]}"; do
   *) echo "no part '$part'"; exit 2 ;;
   esac
 done
-if [ $worst -ne 3 ]; then
+if [ "$worst" -ne 3 ]; then
   rc=0
   python3 "$here/judge.py" "$out" | tee "$out/verdict.txt" || true
   rc=${PIPESTATUS[0]}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""torch_all_reduce.py FILE: times PyTorch all-reduces of two ranks inside CUDA graphs, by size, and checks their sums.
+"""torch_all_reduce.py FILE LEAST MOST: times PyTorch all-reduces of two ranks inside CUDA graphs, by size, and checks their sums.
 
 Writes {"nccl": VERSION, "us": {BYTES: US}}: us of one all-reduce, the median of 9 launches of a graph of 20."""
 import json
@@ -12,8 +12,6 @@ import time
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-
-SIZES = [1 << e for e in range(10, 31, 2)]
 
 
 def time_one(elements):
@@ -40,11 +38,11 @@ def time_one(elements):
     return statistics.median(times[3:])
 
 
-def rank(index, path):
+def rank(index, path, sizes):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ.get("MASTER_PORT", "29611"))
     torch.cuda.set_device(index)
     dist.init_process_group("nccl", rank=index, world_size=2, device_id=torch.device("cuda", index))
-    us = {size: time_one(size // 4) for size in SIZES}
+    us = {size: time_one(size // 4) for size in sizes}
     if index == 0:
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"nccl": ".".join(map(str, torch.cuda.nccl.version())), "us": us}, file)
@@ -53,4 +51,5 @@ def rank(index, path):
 
 
 if __name__ == "__main__":
-    mp.spawn(rank, args=(sys.argv[1],), nprocs=2)
+    least, most = (int(word).bit_length() - 1 for word in sys.argv[2:4])
+    mp.spawn(rank, args=(sys.argv[1], [1 << e for e in range(least, most + 1)]), nprocs=2)
