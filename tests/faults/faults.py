@@ -102,9 +102,11 @@ class Campaign:
         return subprocess.Popen([self.cctax, "run", "-q", "-o", run, "--backend", backend, *usual, *words],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
 
-    def finish(self, front, run, limit=DEADLINE_S + 10):
-        """Waits for the front end and for everything it started."""
+    def finish(self, front, run, limit=None):
+        """Waits for the front end and for everything it started. A session that is not disturbed any more takes what an
+        undisturbed one did."""
         begin = time.monotonic()
+        limit = limit or DEADLINE_S + 10 + max(self.session_s.values(), default=0)
         try:
             _, said = front.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
