@@ -159,12 +159,16 @@ void cct_cell_name(const struct cct_report *report, int at, const char *without,
     snprintf(out, size, "%s", cell->kind);
 }
 
+int cct_cell_names_metric(const struct cct_report_cell *cell) {
+  return !cell->is_primary || (cell->workload && !strcmp(cell->workload, "serve"));
+}
+
 static void write_titles(struct cct_report *report) {
   for (int c = 0; c < report->n_cells; c++) {
     struct cct_report_cell *cell = &report->cells[c];
     cct_cell_name(report, c, "", cell->title, sizeof cell->title);
     size_t length = strlen(cell->title);
-    if (!cell->is_primary)
+    if (cct_cell_names_metric(cell))
       snprintf(cell->title + length, sizeof cell->title - length, ", %s", cell->metric.name);
   }
 }

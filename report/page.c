@@ -95,7 +95,8 @@ static enum cct_status tiles(const struct cct_report *report, int arm, struct cc
                cct_percent_text(cct_time_overhead_pct(c->lo), half, lo),
                cct_percent_text(cct_time_overhead_pct(c->hi), half, hi));
     tile(html, cct_percent_text(cct_time_overhead_pct(c->effect), half, percent), words);
-    tile(html, cct_percent_text(-cct_throughput_loss_pct(c->effect), half, percent), "throughput");
+    if (!report->is_open)
+      tile(html, cct_percent_text(-cct_throughput_loss_pct(c->effect), half, percent), "throughput");
     return CCT_OK;
   }
   for (int kind = 0; !status && kind < cct_names_kinds(report); kind++) {

@@ -41,8 +41,9 @@ struct cct_report_cell {
   int kind_index;   /* among the report's kinds */
   char title[160];  /* what tells it from the report's other cells: names.h */
   struct cct_metric metric;
-  int64_t tokens;          /* of one step of all ranks; 0: not known */
-  int is_primary;          /* the first metric of its CELL: the geometric mean and the figures take only these */
+  int64_t tokens; /* of one step of all ranks; 0: not known */
+  int is_primary; /* the first metric of its CELL, or of requests that come by themselves e2e: the geometric mean
+                     and the figures take only these */
   struct cct_series *arms; /* owned: n_arms of them */
 };
 
@@ -89,6 +90,7 @@ struct cct_report {
   int n_arms;    /* arm 0 is the baseline */
   int *arm_of;   /* owned: the arm of each block */
   int is_null;   /* two arms of one condition: what differs is noise */
+  int is_open;   /* of some cell requests come at a rate of their own, and throughput is theirs */
   int has_steps; /* some cell is a step of a model; the geometric mean is then over those alone */
   struct cct_report_cell *cells;
   int n_cells;

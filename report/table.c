@@ -47,8 +47,8 @@ static void fill(const struct cct_report *report, const struct cct_result *resul
   char text[96], value[48];
   int sign = strcmp(cell->metric.better, "higher") ? 1 : -1;
   cct_cell_name(report, result->cell, has_kinds ? "workload" : "", text, sizeof text);
-  snprintf(row->field[0], FIELD, "%s%s%s%s", has_kinds ? "  " : "", text, cell->is_primary ? "" : ", ",
-           cell->is_primary ? "" : cell->metric.name);
+  snprintf(row->field[0], FIELD, "%s%s%s%s", has_kinds ? "  " : "", text, cct_cell_names_metric(cell) ? ", " : "",
+           cct_cell_names_metric(cell) ? cell->metric.name : "");
   snprintf(row->field[1], FIELD, "%s", report->n_arms > 2 ? report->arms[result->arm] : "");
   for (int k = 0; k < 2; k++)
     snprintf(row->field[2 + k], FIELD, "%s", cct_value_text(exp(sign * c->centre[k]), cell->metric.unit, value));

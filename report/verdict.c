@@ -57,20 +57,36 @@ static enum cct_status by_kind(const struct cct_report *report, int arm, struct 
   return status;
 }
 
+/* Whether a profile could tell where it comes from: of the time of steps, and not of requests. */
+static int is_attributable(const struct cct_report *report) {
+  for (int c = 0; c < report->n_cells; c++)
+    if (report->cells[c].is_primary && !strcmp(report->cells[c].metric.name, "step"))
+      return 1;
+  return 0;
+}
+
+/* ", throughput -3.1 %"; nothing where throughput is the rate at which requests come. */
+static void throughput_text(const struct cct_report *report, double effect, char out[64]) {
+  char percent[32];
+  snprintf(out, 64, "%s%s", report->is_open ? "" : ", throughput ",
+           report->is_open ? "" : cct_percent_text(-cct_throughput_loss_pct(effect), NAN, percent));
+}
+
 static void mean_text(const struct cct_report *report, int arm, const struct cct_spread *spread,
                       struct cct_text *text) {
   const struct cct_arm_summary *summary = &report->summary[arm];
-  const char *what = report->has_steps ? "step" : "cell", *many = summary->n_cells == 1 ? "" : "s";
-  char effect[96], loss[32], range[96];
+  const char *what = report->has_steps && is_attributable(report) ? "step" : "cell",
+             *many = summary->n_cells == 1 ? "" : "s";
+  char effect[96], loss[64], range[96];
   cct_effect_text(&summary->mean, effect);
-  cct_percent_text(-cct_throughput_loss_pct(summary->mean.effect), NAN, loss);
+  throughput_text(report, summary->mean.effect, loss);
   if (report->is_null)
     cct_text_add(text, "One condition twice: time %s over %d %s%s is noise, not cost.\n", effect, summary->n_cells,
                  what, many);
   else if (summary->n_cells == 1)
-    cct_text_add(text, "The one cell there is: time %s, throughput %s.\n", effect, loss);
+    cct_text_add(text, "The one cell there is: time %s%s.\n", effect, loss);
   else if (!cct_spread_is_wide(spread))
-    cct_text_add(text, "Geometric mean over %d %ss: time %s, throughput %s.\n", summary->n_cells, what, effect, loss);
+    cct_text_add(text, "Geometric mean over %d %ss: time %s%s.\n", summary->n_cells, what, effect, loss);
   else if (spread->least->comparison.effect > 5e-4)
     cct_text_add(text,
                  "The costliest %s pays %.3g times what the cheapest pays: a mean over them would be the cost of none, "
@@ -109,18 +125,22 @@ static void with_checkpoints(const struct cct_report *report, int arm, struct cc
 
 static void how_much(const struct cct_report *report, int arm, struct cct_text *text) {
   struct cct_spread spread;
-  char effect[96], loss[32];
+  char effect[96], loss[64];
   cct_text_add(text, "%s against %s%s", report->arms[arm], report->arms[0], report->is_null ? ", A/A.\n" : ".\n");
   if (cct_spread_of(report, arm, -1, &spread) || !spread.n) {
     cct_text_add(text, "No cell could be compared.\n");
     return;
   }
+  if (report->is_open)
+    cct_text_add(
+        text,
+        "Requests come at a rate of their own, so that throughput is mostly theirs: time is that of a request, e2e.\n");
   if (!report->is_null && (spread.n > 1 || cct_names_kinds(report) > 1) && by_kind(report, arm, text))
     return;
   if (spread.n > 1 && spread.least != spread.most) {
     const struct cct_result *most = spread.most, *least = spread.least;
-    cct_percent_text(-cct_throughput_loss_pct(most->comparison.effect), NAN, loss);
-    cct_text_add(text, "Most: %s, time %s, throughput %s.\n", report->cells[most->cell].title,
+    throughput_text(report, most->comparison.effect, loss);
+    cct_text_add(text, "Most: %s, time %s%s.\n", report->cells[most->cell].title,
                  cct_effect_text(&most->comparison, effect), loss);
     cct_text_add(text, "Least: %s, time %s.\n", report->cells[least->cell].title,
                  cct_effect_text(&least->comparison, effect));
@@ -277,14 +297,6 @@ static const char *remedy(enum cct_boundary boundary) {
     break;
   }
   return "";
-}
-
-/* Whether a profile could tell where it comes from: of the time of steps, and not of requests. */
-static int is_attributable(const struct cct_report *report) {
-  for (int c = 0; c < report->n_cells; c++)
-    if (report->cells[c].is_primary && !strcmp(report->cells[c].metric.name, "step"))
-      return 1;
-  return 0;
 }
 
 /* Per boundary the kinds that owe most to it, and what helps. */
