@@ -85,7 +85,7 @@ static struct cct_json *summary_row(const struct cct_report *report, int arm) {
   cct_json_set_string(row, "arm", report->arms[arm]);
   cct_json_set_i64(row, "cells", n);
   cct_json_set_f64(row, "time_overhead_pct", n ? cct_time_overhead_pct(mean->effect) : NAN);
-  cct_json_set_f64(row, "throughput_loss_pct", n ? cct_throughput_loss_pct(mean->effect) : NAN);
+  cct_json_set_f64(row, "throughput_loss_pct", n && !report->is_open ? cct_throughput_loss_pct(mean->effect) : NAN);
   if (n && mean->df > 0) {
     struct cct_json *interval = cct_json_new_array();
     cct_json_add_f64(interval, cct_time_overhead_pct(mean->lo));

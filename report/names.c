@@ -80,7 +80,7 @@ static int word_of(const struct cct_report_cell *cell, const char *key, char *ou
   else if (cct_json_type(value) == CCT_JSON_BOOL)
     snprintf(out, size, "%s%s", cct_json_is_true(value) ? "" : "no ", key);
   else
-    snprintf(out, size, "%s%s%.10g", name, space, cct_json_number(value));
+    snprintf(out, size, "%s%s%.15g", name, space, cct_json_number(value));
   for (char *p = out; *p; p++)
     if ((unsigned char)*p < 0x20 || *p == 0x7f)
       *p = ' ';

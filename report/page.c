@@ -37,9 +37,11 @@ static void head(const struct cct_report *report, struct cct_text *html) {
     cct_text_add(html, arm + 1 < report->n_arms ? ", " : " against ");
   }
   cct_html_text(html, report->arms[0]);
-  cct_text_add(html, "; %d cell%s, %d block%s, %d boot%s</p>\n", report->n_cells, report->n_cells == 1 ? "" : "s",
-               report->runs->n_blocks, report->runs->n_blocks == 1 ? "" : "s", report->runs->n_boots,
-               report->runs->n_boots == 1 ? "" : "s");
+  int cells = 0;
+  for (int c = 0; c < report->n_cells; c++) /* a row is a metric of a cell */
+    cells += report->cells[c].is_primary;
+  cct_text_add(html, "; %d cell%s, %d block%s, %d boot%s</p>\n", cells, cells == 1 ? "" : "s", report->runs->n_blocks,
+               report->runs->n_blocks == 1 ? "" : "s", report->runs->n_boots, report->runs->n_boots == 1 ? "" : "s");
 }
 
 static void shared(const struct cct_report *report, struct cct_text *html) {
