@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "crypt/digest.h"
 #include "mpi_runner/agenda.h"
@@ -258,8 +259,13 @@ static enum cct_status read_run(const struct cct_json_at *root, struct cct_agend
 enum cct_status cct_agenda_load(const char *run, struct cct_agenda **agenda_out) {
   struct cct_agenda *agenda = calloc(1, sizeof *agenda);
   struct cct_json *document = NULL;
-  char path[4096];
+  char path[4096], tune[4096];
   snprintf(path, sizeof path, "%s/run.json", run);
+  snprintf(tune, sizeof tune, "%s/tune.json", run);
+  if (access(path, F_OK) != 0 && access(tune, F_OK) == 0) {
+    free(agenda);
+    return cct_fail(CCT_USAGE, "%s: a tune and no run; its runs are the folders in it, such as %s/first", run, run);
+  }
   enum cct_status status = agenda ? cct_json_load(path, &document) : cct_fail(CCT_NOMEM, "out of memory");
   if (!status) {
     struct cct_json_at root = cct_json_root(document, path);
