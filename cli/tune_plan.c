@@ -9,6 +9,7 @@
 #include "cli/coll.h"
 #include "cli/own_suite.h"
 #include "cli/tune.h"
+#include "mpi_runner/condition.h"
 #include "mpi_runner/suite.h"
 #include "workloads/program/price.h"
 
@@ -272,6 +273,21 @@ static enum cct_status plan_type(const struct cct_options *flags, struct cct_tun
   return CCT_OK;
 }
 
+/* What sim plays, or what a stripped machine lacks. */
+static enum cct_status plan_profile(const struct cct_options *flags, struct cct_tune_plan *plan) {
+  struct cct_machine_state state;
+  enum cct_status status = take(flags, CCT_OPT_PROFILE_FILE, plan->profile, sizeof plan->profile);
+  if (status || *plan->profile)
+    return status;
+  if (!strcmp(plan->backend, "sim"))
+    snprintf(plan->profile, sizeof plan->profile, "%s",
+             strncmp(plan->condition, "emulated:", 9) ? CCT_SIM_PLAYS : plan->condition + 9);
+  if (strcmp(plan->backend, "cuda") || strcmp(plan->condition, "stripped"))
+    return CCT_OK;
+  cct_machine_state_read(&state);
+  return cct_condition_stripped(state.gpu, plan->profile, sizeof plan->profile);
+}
+
 enum cct_status cct_tune_plan_make(const struct cct_options *flags, struct cct_tune_plan *plan_out) {
   struct cct_tune_plan *plan = plan_out;
   const struct cct_value *rounds = &flags->v[CCT_OPT_ROUNDS];
@@ -291,10 +307,7 @@ enum cct_status cct_tune_plan_make(const struct cct_options *flags, struct cct_t
   if (!status)
     status = take(flags, CCT_OPT_NOISE, plan->noise, sizeof plan->noise);
   if (!status)
-    status = take(flags, CCT_OPT_PROFILE_FILE, plan->profile, sizeof plan->profile);
-  if (!status && !*plan->profile && !strcmp(plan->backend, "sim"))
-    snprintf(plan->profile, sizeof plan->profile, "%s",
-             strncmp(plan->condition, "emulated:", 9) ? CCT_SIM_PLAYS : plan->condition + 9);
+    status = plan_profile(flags, plan);
   if (!status)
     status = take(flags, CCT_OPT_OBJECTIVE, plan->objective, sizeof plan->objective);
   if (!status)

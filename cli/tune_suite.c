@@ -143,7 +143,7 @@ enum cct_status cct_tune_flags(const struct cct_tune_plan *plan, const struct cc
     status = set(&own, CCT_OPT_CONDITION, plan->condition);
   if (!status && *plan->noise)
     status = set(&own, CCT_OPT_NOISE, plan->noise);
-  if (!status && *plan->profile && !strcmp(plan->backend, "sim"))
+  if (!status && *plan->profile && (!strcmp(plan->backend, "sim") || !strcmp(plan->condition, "stripped")))
     status = set(&own, CCT_OPT_PROFILE_FILE, plan->profile);
   if (!status && plan->is_shared_gpu)
     status = set(&own, CCT_OPT_SHARED_GPU, "1");

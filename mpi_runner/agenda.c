@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi_runner/condition.h"
 #include "mpi_runner/suite.h"
 #include "workloads/backends/measure.h"
 #include "workloads/program/profile.h"
@@ -167,6 +168,13 @@ const char *cct_agenda_condition(const struct cct_agenda *agenda, int arm) {
   return strcmp(agenda->factor, "condition") ? agenda->condition : agenda->arms[arm];
 }
 
+const char *cct_agenda_arm_profile(const struct cct_agenda *agenda, int arm) {
+  const char *condition = cct_agenda_condition(agenda, arm);
+  if (!strncmp(condition, EMULATED, strlen(EMULATED)))
+    return condition + strlen(EMULATED);
+  return strcmp(condition, "stripped") ? "" : agenda->stripped;
+}
+
 /* ---- profiles and programs ---- */
 
 static enum cct_status profile_digest(const char *name, char digest_out[65]) {
@@ -177,6 +185,21 @@ static enum cct_status profile_digest(const char *name, char digest_out[65]) {
   snprintf(digest_out, 65, "%s", profile->digest);
   cct_profile_free(profile);
   return CCT_OK;
+}
+
+/* What a stripped arm on GPUs lacks: by --profile, else by the profile of these GPUs. */
+static enum cct_status plan_stripped(const char *given, int arm, struct cct_agenda *agenda) {
+  struct cct_machine_state state;
+  enum cct_status status = CCT_OK;
+  if (given && strlen(given) >= sizeof agenda->stripped)
+    return cct_fail(CCT_USAGE, "--profile: the path is too long");
+  if (given) {
+    snprintf(agenda->stripped, sizeof agenda->stripped, "%s", given);
+  } else {
+    cct_machine_state_read(&state);
+    status = cct_condition_stripped(state.gpu, agenda->stripped, sizeof agenda->stripped);
+  }
+  return status ? status : profile_digest(agenda->stripped, agenda->emulated[arm]);
 }
 
 static enum cct_status plan_profiles(const struct cct_options *flags, struct cct_agenda *agenda) {
@@ -191,6 +214,8 @@ static enum cct_status plan_profiles(const struct cct_options *flags, struct cct
       if (!strcmp(agenda->backend, "host") && !strcmp(condition, "stripped"))
         status = cct_fail(CCT_USAGE, "condition 'stripped': the host backend has no GPU capability to lose; compare "
                                      "tee or emulated:PROFILE");
+      if (!status && !strcmp(agenda->backend, "cuda") && !strcmp(condition, "stripped"))
+        status = plan_stripped(flags->v[CCT_OPT_PROFILE_FILE].s, i, agenda);
       continue;
     }
     status = profile_digest(condition + strlen(EMULATED), agenda->emulated[i]);

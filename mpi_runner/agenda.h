@@ -31,7 +31,8 @@ struct cct_agenda {
   char condition[96];                    /* of every block, where the factor is another */
   char backend[8];                       /* cuda, host, sim */
   char profile[256], profile_digest[65]; /* what sim plays; "" otherwise */
-  char emulated[CCT_MOST_ARMS][65];      /* digest of the profile that arm i emulates; "" */
+  char emulated[CCT_MOST_ARMS][65];      /* digest of the profile that arm i emulates, or is stripped by; "" */
+  char stripped[256];                    /* the profile that a stripped arm on GPUs is stripped by; "" */
   int64_t rounds, samples, warmup, seed;
   char noise[256];
   int is_shared_gpu;
@@ -75,6 +76,9 @@ char *cct_agenda_path(const char *run, int block, char *out, size_t size);
 
 /* The condition of an arm's blocks ("off", "emulated:PROFILE", ...). */
 const char *cct_agenda_condition(const struct cct_agenda *agenda, int arm);
+/* The profile that changes an arm's blocks on a real machine: of an emulated arm, of a stripped one on GPUs; "": none.
+ */
+const char *cct_agenda_arm_profile(const struct cct_agenda *agenda, int arm);
 /* Cell `index` as an arm performs it: where the factor is a CELL key, with the arm's value. cct_options_free it. */
 enum cct_status cct_agenda_cell(const struct cct_agenda *agenda, int index, int arm,
                                 struct cct_options *cell_out) CCT_CHECKED;

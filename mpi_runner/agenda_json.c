@@ -17,6 +17,8 @@ static struct cct_json *arms_json(const struct cct_agenda *agenda) {
     cct_json_set_string(arm, "value", agenda->arms[i]);
     if (agenda->emulated[i][0])
       cct_json_set_string(arm, "profile_digest", agenda->emulated[i]);
+    if (agenda->emulated[i][0] && !strcmp(cct_agenda_condition(agenda, i), "stripped"))
+      cct_json_set_string(arm, "profile", agenda->stripped);
     cct_json_add(arms, arm);
   }
   return arms;
@@ -169,6 +171,8 @@ static enum cct_status read_arms(const struct cct_json_at *core, struct cct_agen
       status = cct_agenda_add_arm(agenda, value);
     if (!status && cct_json_member(arm.value, "profile_digest"))
       status = read_text(&arm, "profile_digest", agenda->emulated[agenda->n_arms - 1], sizeof agenda->emulated[0]);
+    if (!status && cct_json_member(arm.value, "profile"))
+      status = read_text(&arm, "profile", agenda->stripped, sizeof agenda->stripped);
   }
   if (!status && !agenda->n_arms)
     status = cct_json_fail(&list, CCT_USAGE, "no arms");

@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "base/log.h"
 #include "mpi_runner/agenda.h"
+#include "mpi_runner/condition.h"
 
 static char folder[] = "/tmp/cct-agenda-test-XXXXXX", suite[64], saved[64];
 
@@ -27,7 +29,8 @@ static struct cct_agenda *plan(const char *text, ...) {
   assert_int_equal(cct_write_file(suite, text, strlen(text)), CCT_OK);
   assert_int_equal(cct_options_init(&flags), CCT_OK);
   assert_int_equal(cct_options_parse(&flags, CCT_RUN, n, (char **)words, rest, &n_rest), CCT_OK);
-  assert_int_equal(cct_option_set(&flags, CCT_OPT_BACKEND, "sim", "test"), CCT_OK);
+  if (!flags.v[CCT_OPT_BACKEND].is_set)
+    assert_int_equal(cct_option_set(&flags, CCT_OPT_BACKEND, "sim", "test"), CCT_OK);
   (void)!cct_agenda_plan(&flags, suite, "off", &agenda);
   cct_options_free(&flags);
   return agenda;
@@ -134,6 +137,54 @@ static void a_cell_key_can_be_the_factor(void **state) {
   assert_null(plan("{\"schema\":1," CELL ",\"cells\":[{\"graph\":\"full\"}]}", "--arms", "graph=full,none", NULL));
 }
 
+/* ---- stripped ---- */
+
+static void a_gpu_names_what_cc_takes_from_it(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu, *profile;
+  } rows[] = {{"NVIDIA H200", "h200"},
+              {"NVIDIA B200", "b200x8-tdx"}, /* the larger guest of two */
+              {"NVIDIA B300 SXM6 AC", "b300-sev-snp"},
+              {"NVIDIA H2000", NULL},
+              {"NVIDIA H20", NULL},
+              {"", NULL}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char profile[256] = "";
+    enum cct_status status = cct_condition_stripped(rows[i].gpu, profile, sizeof profile);
+    assert_int_equal(status, rows[i].profile ? CCT_OK : CCT_USAGE);
+    if (rows[i].profile)
+      assert_string_equal(profile, rows[i].profile);
+    else
+      assert_non_null(strstr(cct_log_last(), *rows[i].gpu ? rows[i].gpu : "a GPU whose name is not known"));
+  }
+}
+
+static void a_stripped_arm_on_gpus_has_a_profile(void **state) {
+  (void)state;
+  static const char text[] = "{\"schema\":1," CELL "," THREE_ARMS ",\"cells\":[{}]}";
+  struct cct_agenda *agenda = plan(text, "--backend", "cuda", "--profile", "h200", NULL), *loaded;
+  assert_non_null(agenda);
+  assert_string_equal(agenda->profile, ""); /* nothing is played */
+  assert_string_equal(cct_agenda_arm_profile(agenda, 0), "");
+  assert_string_equal(cct_agenda_arm_profile(agenda, 1), "h200");
+  assert_string_equal(cct_agenda_arm_profile(agenda, 2), "b200x8-tdx");
+  assert_int_equal(strlen(agenda->emulated[1]), 64);
+  assert_int_equal(cct_agenda_add_boot(agenda, "boot", (int[]){0, 1, 2}, 3), CCT_OK);
+  assert_int_equal(cct_agenda_save(agenda, folder), CCT_OK);
+  assert_int_equal(cct_agenda_load(folder, &loaded), CCT_OK);
+  assert_string_equal(cct_agenda_arm_profile(loaded, 1), "h200");
+  assert_string_equal(loaded->emulated[1], agenda->emulated[1]);
+  assert_string_equal(loaded->digest, agenda->digest);
+  cct_agenda_free(loaded);
+  cct_agenda_free(agenda);
+  assert_null(plan(text, "--backend", "cuda", "--profile", "none-such", NULL));
+  assert_non_null(strstr(cct_log_last(), "profile 'none-such'"));
+  agenda = plan(text, NULL); /* sim takes it from the machine that it plays */
+  assert_string_equal(cct_agenda_arm_profile(agenda, 1), "");
+  cct_agenda_free(agenda);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lists_multiply_out_in_the_order_written),
@@ -141,6 +192,8 @@ int main(void) {
       cmocka_unit_test(arms_rotate),
       cmocka_unit_test(what_is_saved_is_loaded_and_a_change_is_noticed),
       cmocka_unit_test(a_cell_key_can_be_the_factor),
+      cmocka_unit_test(a_gpu_names_what_cc_takes_from_it),
+      cmocka_unit_test(a_stripped_arm_on_gpus_has_a_profile),
   };
   if (!mkdtemp(folder))
     return 1;

@@ -80,10 +80,14 @@ enum cct_status cct_block_open_backend(struct block *block, int cell) {
 
 static enum cct_status load_profiles(struct block *block) {
   enum cct_status status = CCT_OK;
+  int is_emulated = !strncmp(block->condition, "emulated:", 9);
+  const char *own = cct_agenda_arm_profile(block->agenda, block->at.arm);
   if (block->agenda->profile[0])
     status = cct_profile_load(block->agenda->profile, &block->machine);
-  if (!status && !strncmp(block->condition, "emulated:", 9))
-    status = cct_profile_load(block->condition + 9, &block->emulated);
+  else if (!is_emulated && *own)
+    status = cct_profile_load(own, &block->machine);
+  if (!status && is_emulated)
+    status = cct_profile_load(own, &block->emulated);
   return status;
 }
 

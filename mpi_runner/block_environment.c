@@ -74,8 +74,12 @@ enum cct_status cct_block_environment(const struct cct_agenda *agenda, const str
   struct cct_environment environment = {0};
   int is_built = emulated || !strcmp(cct_agenda_condition(agenda, at->arm), "stripped");
   const char *factor = agenda->factor, *arm = agenda->arms[at->arm];
-  if (is_built && profile && strcmp(agenda->backend, "sim"))
+  if (is_built && strcmp(agenda->backend, "sim")) {
+    if (!profile)
+      return cct_fail(CCT_USAGE,
+                      "condition 'stripped': this run names no profile of what CC takes away; begin another");
     cct_capability_environment(profile, 0, &environment);
+  }
   for (int i = 0; i < environment.n; i++)
     putenv((char *)(uintptr_t)environment.pairs[i]);
   if (agenda->cells[0].v[CCT_OPT_ITERS].has_value)

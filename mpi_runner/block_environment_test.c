@@ -11,11 +11,16 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "mpi_runner/block.h"
+#include "workloads/program/profile.h"
 
-static const char *const names[] = {
-    "NCCL_NET_PLUGIN",     "NCCL_NET",  "CCTAX_NET_MODE", "NCCL_TUNER_PLUGIN", "NCCL_LOCAL_REGISTER",
-    "NCCL_GRAPH_REGISTER", "NCCL_ALGO", "NCCL_PROTO",     "NCCL_MIN_CTAS",     "NCCL_MAX_CTAS"};
+static const char *const names[] = {"NCCL_NET_PLUGIN",     "NCCL_NET",
+                                    "CCTAX_NET_MODE",      "NCCL_TUNER_PLUGIN",
+                                    "NCCL_LOCAL_REGISTER", "NCCL_GRAPH_REGISTER",
+                                    "NCCL_ALGO",           "NCCL_PROTO",
+                                    "NCCL_MIN_CTAS",       "NCCL_MAX_CTAS",
+                                    "NCCL_NVLS_ENABLE",    "NCCL_WORK_FIFO_BYTES"};
 enum {
   N_NAMES = sizeof names / sizeof *names
 };
@@ -34,7 +39,8 @@ static int is_same(const char *a, const char *b) {
 }
 
 /* The arm sets `values` and nothing else (NULL: not set), and the facts of its block say so. */
-static void expect(const char *factor, const char *arm, const char *const values[N_NAMES]) {
+static void expect_beside(const struct cct_profile *machine, const char *factor, const char *arm,
+                          const char *const values[N_NAMES]) {
   struct cct_options cell = {0};
   struct cct_agenda agenda = {.condition = "off", .backend = "cuda", .n_arms = 1, .cells = &cell, .n_cells = 1};
   struct cct_block_at at = {0};
@@ -44,13 +50,17 @@ static void expect(const char *factor, const char *arm, const char *const values
   facts.n = 0;
   for (int i = 0; i < N_NAMES; i++)
     unsetenv(names[i]);
-  assert_int_equal(cct_block_environment(&agenda, &at, "tuned-test/verify", NULL, NULL), CCT_OK);
+  assert_int_equal(cct_block_environment(&agenda, &at, "tuned-test/verify", machine, NULL), CCT_OK);
   cct_block_environment_facts(&facts);
   for (int i = 0; i < N_NAMES; i++)
     if (!is_same(getenv(names[i]), values[i]) || !is_same(recorded(&facts, names[i]), values[i]))
       fail_msg("%s=%s: %s is '%s', recorded '%s', expected '%s'", factor, arm, names[i],
                getenv(names[i]) ? getenv(names[i]) : "not set",
                recorded(&facts, names[i]) ? recorded(&facts, names[i]) : "not", values[i] ? values[i] : "not set");
+}
+
+static void expect(const char *factor, const char *arm, const char *const values[N_NAMES]) {
+  expect_beside(NULL, factor, arm, values);
 }
 
 static void an_arm_of_net_is_what_it_says(void **state) {
@@ -75,7 +85,27 @@ static void other_factors_set_their_own(void **state) {
   expect("registration", "on", (const char *[N_NAMES]){NULL, NULL, NULL, NULL, "1", "1"});
   expect("choice", "ring/default/4",
          (const char *[N_NAMES]){NULL, NULL, NULL, NULL, NULL, NULL, "ring", NULL, "4", "4"});
-  expect("condition", "stripped", (const char *[N_NAMES]){NULL});
+  expect("condition", "off", (const char *[N_NAMES]){NULL});
+}
+
+/* A stripped arm on GPUs is without what its profile says CC takes away; without a profile it is no arm. */
+static void a_stripped_arm_is_without_what_cc_takes(void **state) {
+  (void)state;
+  struct cct_profile *profile;
+  struct cct_options cell = {0};
+  struct cct_agenda agenda = {
+      .factor = "condition", .backend = "cuda", .arms = {"stripped"}, .n_arms = 1, .cells = &cell, .n_cells = 1};
+  struct cct_block_at at = {0};
+  assert_int_equal(cct_profile_load("h200", &profile), CCT_OK);
+  const char *values[N_NAMES] = {[10] = "0", [11] = "0"};
+  expect_beside(profile, "condition", "stripped", values);
+  profile->capability.multicast = 1;
+  values[10] = NULL;
+  expect_beside(profile, "condition", "stripped", values);
+  expect_beside(profile, "condition", "off", (const char *[N_NAMES]){NULL});
+  cct_profile_free(profile);
+  assert_int_equal(cct_block_environment(&agenda, &at, "run", NULL, NULL), CCT_USAGE);
+  assert_non_null(strstr(cct_log_last(), "names no profile of what CC takes away"));
 }
 
 /* The arm `tuned` is what cctax tune left above the run; without it no block goes on as if it were there. */
@@ -112,12 +142,27 @@ static void a_key_is_recorded_as_where_it_is(void **state) {
   assert_null(recorded(&facts, "HOME"));
 }
 
+/* What the test writes stays out of the folder that it is started in. */
+static int enter_a_folder(void **state) {
+  static char folder[] = "/tmp/cctax-environment-XXXXXX";
+  *state = folder;
+  return !mkdtemp(folder) || chdir(folder);
+}
+
+static int leave_it(void **state) {
+  unlink("tuned-test/nccl.conf");
+  rmdir("tuned-test/verify");
+  rmdir("tuned-test");
+  return chdir("/") || rmdir(*state);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_arm_of_net_is_what_it_says),
       cmocka_unit_test(other_factors_set_their_own),
+      cmocka_unit_test(a_stripped_arm_is_without_what_cc_takes),
       cmocka_unit_test(a_tuned_arm_is_the_file_above_its_run),
       cmocka_unit_test(a_key_is_recorded_as_where_it_is),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, enter_a_folder, leave_it);
 }

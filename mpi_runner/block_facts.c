@@ -84,9 +84,8 @@ enum cct_status cct_block_agree(const struct cct_world *world, const struct cct_
   say(&words[n++], "MPI library", cct_world_mpi_version(version, sizeof version));
   say_profile(&words[n++], "profile digest", agenda->profile);
   for (int i = 0; i < agenda->n_arms; i++) {
-    const char *condition = cct_agenda_condition(agenda, i);
     snprintf(name, sizeof name, "profile digest of arm %d", i);
-    say_profile(&words[n++], name, agenda->emulated[i][0] ? condition + strlen("emulated:") : "");
+    say_profile(&words[n++], name, cct_agenda_arm_profile(agenda, i));
   }
   enum cct_status status = compare(world, words, n);
   for (int i = 0; !status && i <= agenda->n_arms; i++) {
@@ -272,6 +271,8 @@ enum cct_status cct_block_facts(const struct cct_world *world, const struct cct_
   cct_fact_add(facts_out, CCT_FACT_IDENTITY, "tool", "%s", CCT_VERSION);
   cct_fact_add(facts_out, CCT_FACT_IDENTITY, "backend", "%s", agenda->backend);
   cct_fact_add(facts_out, CCT_FACT_CONDITION, "condition", "%s", cct_agenda_condition(agenda, at->arm));
+  if (!strcmp(cct_agenda_condition(agenda, at->arm), "stripped") && *agenda->stripped)
+    cct_fact_add(facts_out, CCT_FACT_CONDITION, "stripped_by", "%s %.16s", agenda->stripped, agenda->emulated[at->arm]);
   if (strcmp(agenda->factor, "condition"))
     cct_fact_add(facts_out, CCT_FACT_CONDITION, agenda->factor, "%s", agenda->arms[at->arm]);
   enum cct_status status = program_fact(agenda, facts_out);

@@ -22,4 +22,8 @@ const char *cct_condition_detected(const char *backend, const struct cct_machine
 int cct_condition_fits(const char *backend, const char *condition, const struct cct_machine_state *state, char *why,
                        size_t size);
 
+/* The shipped profile whose capability says what CC takes away on GPUs of this NVML name: of those whose platform.gpu
+ * the name begins with, the largest guest. None, or some that differ in it, is refused: --profile names one. */
+enum cct_status cct_condition_stripped(const char *gpu, char *profile_out, size_t size) CCT_CHECKED;
+
 #endif

@@ -33,20 +33,33 @@ static void data_folder(char *folder, size_t size) {
   snprintf(folder, size, "%s", CCT_SOURCE_DATA);
 }
 
-static enum cct_status refuse_name(const char *folder, const char *noun, const char *name) {
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int cct_data_names(const char *kind, char **names_out, int most) {
+  char root[2200], folder[2300];
+  int n = 0;
+  data_folder(root, sizeof root);
+  snprintf(folder, sizeof folder, "%s/%s", root, kind);
+  DIR *directory = opendir(folder);
+  struct dirent *entry;
+  while (directory && n < most && (entry = readdir(directory)))
+    if (is_json_name(entry->d_name) && (names_out[n] = strndup(entry->d_name, strlen(entry->d_name) - 5)))
+      n++;
+  if (directory)
+    closedir(directory);
+  qsort(names_out, (size_t)n, sizeof *names_out, compare_names);
+  return n;
+}
+
+static enum cct_status refuse_name(const char *kind, const char *folder, const char *noun, const char *name) {
   enum {
     MOST = 256
   };
   char *names[MOST];
-  size_t n = 0;
-  DIR *directory = opendir(folder);
-  struct dirent *entry;
-  while (directory && n < MOST && (entry = readdir(directory)))
-    if (is_json_name(entry->d_name) && (names[n] = strndup(entry->d_name, strlen(entry->d_name) - 5)))
-      n++;
-  if (directory)
-    closedir(directory);
-  const char *near = cct_closest(name, (const char *const *)names, n);
+  int n = cct_data_names(kind, names, MOST);
+  const char *near = cct_closest(name, (const char *const *)names, (size_t)n);
   enum cct_status status =
       near ? cct_fail(CCT_USAGE, "%s '%s': not known; did you mean '%s'? (known ones are in %s)", noun, name, near,
                       folder)
@@ -69,7 +82,7 @@ enum cct_status cct_data_path(const char *kind, const char *noun, const char *na
   snprintf(folder, sizeof folder, "%s/%s", root, kind);
   int length = snprintf(path, sizeof path, "%s/%s.json", folder, name_or_file);
   if ((size_t)length >= sizeof path || (size_t)length >= size || access(path, F_OK))
-    return refuse_name(folder, noun, name_or_file);
+    return refuse_name(kind, folder, noun, name_or_file);
   memcpy(path_out, path, (size_t)length + 1);
   return CCT_OK;
 }

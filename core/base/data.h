@@ -12,5 +12,7 @@
  * (`kind` "models", "profiles"; `noun` names it in the error line, which lists the nearest name). */
 enum cct_status cct_data_path(const char *kind, const char *noun, const char *name_or_file, char *path_out,
                               size_t size) CCT_CHECKED;
+/* The names of a kind's shipped files in order, at most `most`, each to be freed; returns how many. */
+int cct_data_names(const char *kind, char **names_out, int most);
 
 #endif

@@ -205,8 +205,8 @@ enum cct_option_scope {
     "compare another factor than the condition: a cell's key, net, tuner or registration")                             \
   X(PROFILE_FILE, "profile", 0, TEXT, 0, 0, NULL, "NAME|FILE",                                                         \
     CCT_STEPS | CCT_REPORT | CCT_PROBE | CCT_PROFILE | CCT_COLL | CCT_TUNE, COMMAND,                                   \
-    "a profile by name or file: what sim plays, plan prices, coll and report hold figures against, and "               \
-    "profile takes what is missing from")                                                                              \
+    "a profile by name or file: what sim plays, a stripped GPU lacks, plan prices, coll and report hold figures "      \
+    "against, and profile takes what is missing from")                                                                 \
   X(ROUNDS, "rounds", 0, I64, 1, 10000, "5", "R", CCT_MEASURES, COMMAND, "passes over all arms (coll: 1, tune: 9)")    \
   X(SAMPLES, "samples", 0, I64, 1, 1000000, "50", "S", CCT_MEASURES, COMMAND,                                          \
     "samples of a cell in a block (serve: 1; coll, tune: 5)")                                                          \

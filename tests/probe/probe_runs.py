@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """probe_runs.py CCTAX TWIN NVML: commands that open GPUs, on a machine that has none: beside cctax lies the CUDA backend over
 the twin (TWIN), and NVML is a stand-in (NVML, its folder). The doctor tries a twin that can all and one that cannot; probes
-find a throttled copy. One line a part; exit 1 if one failed."""
+find a throttled copy; a stripped arm is stripped. One line a part; exit 1 if one failed."""
 import json
 import os
 import re
@@ -33,9 +33,9 @@ def install():
     shutil.copy2(TWIN, os.path.join(ROOT, "lib", "libcctax-cuda.so"))
 
 
-def cctax(*arguments, costs="", gpus=2):
+def cctax(*arguments, costs="", gpus=2, name="NVIDIA H200"):
     environment = dict(os.environ, TWIN_COSTS=costs, FAKE_CC="0,0", FAKE_DRIVER="580.159.04", TMPDIR=ROOT,
-                       FAKE_GPUS=";".join(["NVIDIA H200"] * gpus), LD_LIBRARY_PATH=NVML + ":" + os.environ.get("LD_LIBRARY_PATH", ""))
+                       FAKE_GPUS=";".join([name] * gpus), LD_LIBRARY_PATH=NVML + ":" + os.environ.get("LD_LIBRARY_PATH", ""))
     return subprocess.run([os.path.join(ROOT, "bin", "cctax"), *arguments], env=environment, capture_output=True, text=True, timeout=150,
                           check=False)
 
@@ -133,10 +133,28 @@ def throttled(attempt):
     return is_near
 
 
+def stripped():
+    """A stripped arm is without what CC takes from these GPUs, by the profile of their name or the one that is named."""
+    flags = "--backend cuda --condition off,stripped --model qwen3-0.6b --workload decode --layouts dp=1 --np 1 --layers 1 " \
+            "--input-len 8 --rounds 1 --samples 1 -q".split()
+    for name, by, more in (("NVIDIA H200", "h200", []), ("NVIDIA A100", "b200x8-tdx", ["--profile", "b200x8-tdx"])):
+        run = os.path.join(ROOT, by)
+        done = cctax("run", "-o", run, *flags, *more, name=name)
+        shown = cctax("show", run).stdout
+        facts = dict(re.findall(r"^condition\s+(\S+)\s+(\S+)", shown, re.M))
+        say(done.returncode == 0 and facts.get("stripped_by") == by and facts.get("NCCL_NVLS_ENABLE") == "0" and
+            facts.get("NCCL_WORK_FIFO_BYTES") == "0", f"{name}: stripped by {by}", done.stderr + shown)
+    for command in (["run", *flags], "tune --backend cuda --np 2 --verify no --condition stripped".split()):
+        done = cctax(*command, "-o", os.path.join(ROOT, "none"), name="NVIDIA A100")
+        say(done.returncode == 2 and "no shipped profile is of 'NVIDIA A100'" in done.stderr and done.stderr.count("\n") == 1 and
+            not os.path.exists(os.path.join(ROOT, "none")), f"{command[0]} strips no GPU that nobody knows", done.stderr)
+
+
 install()
 try:
     doctor()
     probes()
+    stripped()
 finally:
     shutil.rmtree(ROOT)
 sys.exit(1 if failures else 0)
