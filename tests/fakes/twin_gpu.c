@@ -492,7 +492,8 @@ static void do_mark(void *arguments) {
 }
 static void do_stamp(void *arguments) {
   const struct timed *t = arguments;
-  t->ring->at[t->ring->count++ % CCT_STAMP_CAPACITY] = (struct cct_stamp){t->id, cct_clock_ns() + AHEAD_NS};
+  t->ring->at[__atomic_fetch_add(&t->ring->count, 1, __ATOMIC_RELAXED) % CCT_STAMP_CAPACITY] =
+      (struct cct_stamp){t->id, cct_clock_ns() + AHEAD_NS};
 }
 struct note {
   struct cct_stamp_ring *ring;
@@ -503,7 +504,8 @@ static void do_note(void *arguments) {
   const struct note *n = arguments;
   const struct cct_device_bytes *b = &n->bytes;
   int64_t bytes = b->base + (b->slot < 0 ? 0 : b->per * b->slots[b->slot]);
-  n->ring->at[n->ring->count++ % CCT_STAMP_CAPACITY] = (struct cct_stamp){n->id, bytes};
+  n->ring->at[__atomic_fetch_add(&n->ring->count, 1, __ATOMIC_RELAXED) % CCT_STAMP_CAPACITY] =
+      (struct cct_stamp){n->id, bytes};
 }
 static void nothing(void *arguments) {
   (void)arguments;
