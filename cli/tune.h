@@ -254,6 +254,7 @@ enum cct_status cct_tune_write(const struct cct_tune *tune) CCT_CHECKED; /* rule
 static inline int cct_tune_channels(const struct cct_tune *tune) { /* that were chosen; 0: NCCL's own number */
   return tune->plan.channels[tune->decision.channels];
 }
+char *cct_tune_nccl(const struct cct_tune *tune, char out[32]);                /* "NCCL 2.28.3", "no NCCL" */
 void cct_tune_percent(struct cct_text *text, const struct cct_ordered *ratio); /* "-3.4 % [-3.5, -3.4]" */
 struct cct_json *cct_tune_json(const struct cct_tune *tune, enum cct_status ended);
 enum cct_status cct_tune_save(const struct cct_tune *tune, enum cct_status ended) CCT_CHECKED; /* tune.json */

@@ -31,13 +31,13 @@ static const struct cct_ordered *ratio_of(const struct cct_tune *tune, int kind,
                            : &setting_of(tune)->shown[kind][size];
 }
 
-static void add_title(const struct cct_tune *tune, const char *title, struct cct_figure *figure) {
+static void add_title(const struct cct_tune *tune, const char *title, int has_ratios, struct cct_figure *figure) {
   char what[160], how[120];
   snprintf(what, sizeof what, "%d ranks%s%s, %s", tune->plan.ranks, *tune->data.gpu ? ", " : "", tune->data.gpu,
            tune->data.condition);
   const struct cct_ordered *any = ratio_of(tune, 0, 0);
   snprintf(how, sizeof how, "median and ordered ratios %zu to %zu of %zu", any->rank, any->n - any->rank + 1, any->n);
-  cct_figure_title(figure, title, what, any->n ? how : "", label_of(tune));
+  cct_figure_title(figure, title, what, has_ratios && any->n ? how : "", label_of(tune));
 }
 
 static void set_axis(const struct cct_tune *tune, struct cct_figure *figure, int series) {
@@ -55,7 +55,7 @@ static void gain_figure(const struct cct_tune *tune, struct cct_figure *figure) 
   snprintf(figure->name, sizeof figure->name, "gain");
   snprintf(figure->heading, sizeof figure->heading, "What does each size gain?");
   figure->body = cct_asset_size_gp;
-  add_title(tune, "Tuned against NCCL's default, ratio of times", figure);
+  add_title(tune, "Tuned against NCCL's default, ratio of times", 1, figure);
   cct_figure_next(figure);
   for (int k = 0; k < plan->n_kinds; k++) {
     cct_text_add(&figure->data, "%d\t", k + 1);
@@ -88,7 +88,8 @@ static void gain_figure(const struct cct_tune *tune, struct cct_figure *figure) 
   set_axis(tune, figure, plan->n_kinds);
   cct_text_add(&figure->numbers, "LO = %.6g; HI = %.6g", lo - margin, hi + margin);
   cct_text_add(&figure->caption, "Below 1x the tuned is faster; %s. ",
-               tune->is_verified ? "alternating blocks of the verification" : "the processes that judged");
+               tune->is_verified ? "alternating blocks of the verification"
+                                 : "the processes that judged. Where the same ran either way, a difference is noise");
   figure->height = 380 + 20 * plan->n_kinds;
   figure->narrow_height = 400 + 20 * plan->n_kinds;
 }
@@ -128,7 +129,7 @@ static void choices_figure(const struct cct_tune *tune, struct cct_figure *figur
   snprintf(figure->name, sizeof figure->name, "choices");
   snprintf(figure->heading, sizeof figure->heading, "Which choice holds for which size?");
   figure->body = cct_asset_choices_gp;
-  add_title(tune, "The rules, by collective and size", figure);
+  add_title(tune, "The rules, by collective and size", 0, figure);
   cct_figure_next(figure);
   for (int i = 0; i < n; i++) {
     snprintf(name, sizeof name, "%d: %s", i + 1, labels[i]);
@@ -179,49 +180,94 @@ static void cell(struct cct_text *html, const char *class_name, const char *text
 }
 
 static void add_head(const struct cct_tune *tune, struct cct_text *html) {
-  char line[512];
+  const struct cct_tune_data *data = &tune->data;
+  char line[512], nccl[32];
   cct_text_add(html,
                "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
                "content=\"width=device-width, initial-scale=1\">\n<title>cctax tune</title>\n<style>\n%s</style>\n"
                "</head>\n<body>\n<header>\n<h1>What do rules gain over NCCL's own choices?</h1>\n<p class=\"lede\">"
                "<span class=\"chip\">%s</span>",
                cct_asset_page_css, label_of(tune));
-  snprintf(line, sizeof line, "%d ranks%s%s; NCCL %s, driver %s, condition %s, %s", tune->plan.ranks,
-           *tune->data.gpu ? " on " : "", tune->data.gpu, *tune->data.nccl ? tune->data.nccl : "none",
-           *tune->data.driver ? tune->data.driver : "none", tune->data.condition, tune->data.date);
+  snprintf(line, sizeof line, "%s: %d ranks%s%s; %s, driver %s, condition %s", data->date, tune->plan.ranks,
+           *data->gpu ? " on " : "", data->gpu, cct_tune_nccl(tune, nccl), *data->driver ? data->driver : "none",
+           data->condition);
   cct_html_text(html, line);
   cct_text_add(html, "</p>\n</header>\n");
 }
 
-static void add_verdict(const struct cct_tune *tune, struct cct_text *html) {
+static void add_big(struct cct_text *html, const char *class_name, const char *what, const char *format, double value) {
+  cct_text_add(html, "<div><b class=\"%s\">", class_name);
+  cct_text_add(html, format, value);
+  cct_text_add(html, "</b><span>%s</span></div>\n", what);
+}
+
+static void add_bars(const struct cct_tune *tune, struct cct_text *html) {
   const struct cct_tune_verdict *verdict = &tune->verdict;
-  const struct cct_tune_setting *setting = setting_of(tune);
-  double gain = tune->is_verified ? verdict->gain : setting->gain.median;
+  if (!tune->is_verified) {
+    cct_text_add(html, "not yet: these are the processes that judged");
+    return;
+  }
   cct_text_add(
       html,
-      "<section class=\"verdict\" aria-label=\"verdict\">\n<div class=\"big\">\n<div><b>%+.1f %%</b><span>time, "
-      "geometric mean over %d cells</span></div>\n</div>\n<dl>\n<dt>Verified</dt><dd>",
-      100 * (gain - 1), tune->plan.n_kinds * tune->plan.n_bytes);
-  if (!tune->is_verified)
-    cct_text_add(html, "not yet: these are the processes that judged");
-  else
-    cct_text_add(
-        html,
-        "%s: gain %.2f %%; the whole grid's is %.2f %%, of which 90 %% is asked, and %.2f %% can be had with these "
-        "channels; %d cells slower at first, %d after one more measurement",
-        verdict->is_held ? "all bars held" : "NOT held", 100 * (1 - verdict->gain),
-        100 * (1 - tune->decision.grid_gain), 100 * (1 - tune->decision.allowed_gain), verdict->n_missed,
-        verdict->n_still);
+      "%s: gain %.2f %%, at least 90 %% of the whole grid's %.2f %% is asked (with these channels %.2f %% can be "
+      "had); %d cells slower at first, %d after one more measurement",
+      verdict->is_held ? "all bars held" : "<span class=\"slower\">NOT held</span>", 100 * (1 - verdict->gain),
+      100 * (1 - tune->decision.grid_gain), 100 * (1 - tune->decision.allowed_gain), verdict->n_missed,
+      verdict->n_still);
+  if (verdict->n_unknown || verdict->n_failed)
+    cct_text_add(html, "; %d cells without a pair, %d failed", verdict->n_unknown, verdict->n_failed);
+}
+
+static void add_verdict(const struct cct_tune *tune, struct cct_text *html) {
+  const struct cct_tune_setting *setting = setting_of(tune);
+  double gain = tune->is_verified ? tune->verdict.gain : setting->gain.median;
+  char what[80];
+  snprintf(what, sizeof what, "time, geometric mean over %d cells", tune->plan.n_kinds * tune->plan.n_bytes);
+  cct_text_add(html, "<section class=\"verdict\" aria-label=\"verdict\">\n<div class=\"big\">\n");
+  add_big(html, "", what, "%+.1f %%", 100 * (gain - 1));
+  add_big(html, "", "the best choice of every cell", "%+.1f %%", 100 * (tune->decision.grid_gain - 1));
+  if (tune->is_verified)
+    add_big(html, tune->verdict.n_still ? "slower" : "", "cells slower, interval above +2 %", "%.0f",
+            tune->verdict.n_still);
+  cct_text_add(html, "</div>\n<dl>\n<dt>Verified</dt><dd>");
+  add_bars(tune, html);
   cct_text_add(html, "</dd>\n<dt>Channels</dt><dd>");
   if (tune->decision.channels)
-    cct_text_add(html, "%d, set for the whole process by environment.sh or nccl.conf",
+    cct_text_add(html, "%d, set for the whole process by NCCL_MIN_CTAS and NCCL_MAX_CTAS; ",
                  tune->plan.channels[tune->decision.channels]);
   else
-    cct_text_add(html, "NCCL's own number");
+    cct_text_add(html, "NCCL's own number; ");
+  cct_text_add(html, "objective %s</dd>\n<dt>Use</dt><dd>. ", tune->plan.objective);
+  cct_html_text(html, tune->folder);
   cct_text_add(html,
-               ", objective %s</dd>\n<dt>Valid</dt><dd>on such a machine alone; the plugin warns where it meets "
-               "another</dd>\n</dl>\n</section>\n",
-               tune->plan.objective);
+               "/environment.sh, on every rank alike, or NCCL_CONF_FILE naming nccl.conf beside it; on such a machine "
+               "alone: the plugin warns where it meets another</dd>\n</dl>\n</section>\n");
+}
+
+static void add_rules(const struct cct_tune *tune, struct cct_text *html) {
+  struct cct_rule *rules = calloc(CCT_TUNE_MOST_KINDS * CCT_TUNE_MOST_SIZES, sizeof *rules);
+  int n = rules ? cct_tune_rules(tune, rules) : 0;
+  char text[64], least[32], most[32];
+  html->is_failed |= !rules;
+  cct_text_add(html,
+               "<section id=\"rules\">\n<h2>%d rules</h2>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr>"
+               "<th>collective</th><th>from</th><th>to</th><th class=\"text\">runs as</th></tr>\n",
+               n);
+  for (int i = 0; i < n; i++) {
+    cct_text_add(html, "<tr>");
+    cell(html, "", cct_tuner_collectives[rules[i].collective]);
+    cell(html, "", cct_bytes_text((double)rules[i].min_bytes, least));
+    cell(html, "", cct_bytes_text((double)rules[i].max_bytes, most));
+    cell(html, "text",
+         cct_tune_ran_text(&(struct cct_tune_ran){rules[i].algorithm, rules[i].protocol, rules[i].channels}, text));
+    cct_text_add(html, "</tr>\n");
+  }
+  cct_text_add(html, "</table></div>\n<p class=\"note\">Everything else is NCCL's own choice.");
+  if (setting_of(tune)->n_held)
+    cct_text_add(html, " %d sizes are held to what NCCL's default runs as, which these channels make slower.",
+                 setting_of(tune)->n_held);
+  cct_text_add(html, "</p>\n</section>\n");
+  free(rules);
 }
 
 static void add_settings(const struct cct_tune *tune, struct cct_text *html) {
@@ -229,7 +275,7 @@ static void add_settings(const struct cct_tune *tune, struct cct_text *html) {
       html, "<section id=\"channels\">\n<h2>What do channels cost and gain?</h2>\n<p class=\"note\">Every number "
             "with the rules that were found for it, against NCCL's default; beside a GEMM the collective and a "
             "product in bf16 end together, against NCCL's number.</p>\n<div class=\"scroll\" tabindex=\"0\"><table>\n"
-            "<tr><th>channels</th><th>alone</th><th>beside a GEMM</th><th></th></tr>\n");
+            "<tr><th>channels</th><th>alone</th><th>beside a GEMM</th><th class=\"text\">decision</th></tr>\n");
   for (int c = 0; c < tune->plan.n_channels; c++) {
     const struct cct_tune_setting *setting = &tune->decision.settings[c];
     char text[64];
@@ -246,27 +292,35 @@ static void add_settings(const struct cct_tune *tune, struct cct_text *html) {
   cct_text_add(html, "</table></div>\n</section>\n");
 }
 
+/* Whether any cell was measured once again. */
+static int has_again(const struct cct_tune *tune) {
+  return tune->is_verified && tune->verdict.n_missed;
+}
+
 static void add_row(const struct cct_tune *tune, int k, int s, struct cct_text *html) {
   const struct cct_tune_plan *plan = &tune->plan;
   const struct cct_tune_pick *pick = &setting_of(tune)->picks[k][s];
-  const struct cct_tune_ran *own = cct_tune_ran(plan, &tune->data, k, s, 0);
-  char text[64], choice[48];
+  const int choices[] = {0, pick->choice};
+  char text[64];
   cct_text_add(html, "<tr>");
   cell(html, "", cct_tune_kind_name(plan->kinds[k]));
   cell(html, "", cct_bytes_text((double)cct_tune_bytes(plan, k, plan->bytes[s]), text));
-  cell(html, "text", own->channels ? cct_tune_ran_text(own, text) : "");
-  cell(html, "text", cct_tune_choice_text(plan, pick->candidate, choice));
-  percent(&pick->judged, text);
-  cell(html, "", text);
-  cell(html, "text", pick->is_held ? "held" : pick->choice == pick->candidate && pick->judged.n ? "rule" : "own");
-  if (tune->is_verified) {
+  for (int i = 0; i < 2; i++) {
+    const struct cct_tune_ran *ran = cct_tune_ran(plan, &tune->data, k, s, choices[i]);
+    cell(html, "text", ran->channels ? cct_tune_ran_text(ran, text) : cct_tune_choice_text(plan, choices[i], text));
+  }
+  cell(html, "text", pick->is_held ? "held" : pick->choice == tune->decision.channels * plan->each ? "" : "rule");
+  if (!tune->is_verified) {
+    percent(&setting_of(tune)->shown[k][s], text);
+    cell(html, "", text);
+  } else {
     const struct cct_tune_held *held[] = {&tune->verdict.first[k * plan->n_bytes + s],
                                           &tune->verdict.again[k * plan->n_bytes + s]};
     for (int i = 0; i < 2; i++) {
       snprintf(text, sizeof text, "%.2f", held[0]->us[i]);
       cell(html, "", text);
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 1 + has_again(tune); i++) {
       percent(&held[i]->ratio, text);
       cell(html, held[i]->ratio.n && held[i]->ratio.lo > CCT_TUNE_SLOWER ? "slower" : "", text);
     }
@@ -277,14 +331,15 @@ static void add_row(const struct cct_tune *tune, int k, int s, struct cct_text *
 static void add_numbers(const struct cct_tune *tune, struct cct_text *html) {
   cct_text_add(
       html,
-      "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">The candidate is what the choosers would "
-      "take; judged: its time against NCCL's own choice of this number of channels, by processes that did not "
-      "choose. The same is in ../tune.json.</p>\n<details><summary>%d cells</summary>\n<div class=\"scroll\" "
-      "tabindex=\"0\"><table>\n<tr><th>collective</th><th>size</th><th>NCCL's "
-      "default</th><th>candidate</th><th>judged</th><th>holds</th>"
-      "%s</tr>\n",
+      "<section id=\"numbers\">\n<h2>All numbers</h2>\n<p class=\"note\">What ran by NCCL's default and tuned, by a "
+      "rule or by the channels alone; %s. More is in ../tune.json.</p>\n<details><summary>%d "
+      "cells</summary>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>collective</th><th>size</th>"
+      "<th class=\"text\">NCCL's default</th><th class=\"text\">tuned</th><th class=\"text\">by</th>%s%s</tr>\n",
+      tune->is_verified ? "verified: the tuned time against the default's, in alternating blocks"
+                        : "judged: the tuned time against the default's, by processes that did not choose",
       tune->plan.n_kinds * tune->plan.n_bytes,
-      tune->is_verified ? "<th>default us</th><th>tuned us</th><th>verified</th><th>again</th>" : "");
+      tune->is_verified ? "<th>default us</th><th>tuned us</th><th>verified</th>" : "<th>judged</th>",
+      has_again(tune) ? "<th>again</th>" : "");
   for (int k = 0; k < tune->plan.n_kinds; k++)
     for (int s = 0; s < tune->plan.n_bytes; s++)
       add_row(tune, k, s, html);
@@ -340,6 +395,7 @@ enum cct_status cct_tune_page(const struct cct_tune *tune) {
     status = cct_page_figure(&figures[i], drawings, &html);
     cct_text_add(&html, "</section>\n");
   }
+  add_rules(tune, &html);
   add_settings(tune, &html);
   add_numbers(tune, &html);
   cct_text_add(&html,

@@ -8,6 +8,15 @@
 #include "cli/document.h"
 #include "cli/tune.h"
 
+char *cct_tune_nccl(const struct cct_tune *tune, char out[32]) {
+  int version = atoi(tune->data.nccl);
+  if (version)
+    snprintf(out, 32, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+  else
+    snprintf(out, 32, "no NCCL");
+  return out;
+}
+
 void cct_tune_percent(struct cct_text *text, const struct cct_ordered *ratio) {
   if (!ratio->n)
     cct_text_add(text, "not measured");
