@@ -64,6 +64,7 @@ static enum cct_status open_folder(const char *path, struct cct_tune *tune) {
     return status;
   struct cct_json_at root = cct_json_root(document, file), plan = cct_json_at_key(&root, "plan");
   status = cct_tune_plan_read(&plan, &tune->plan);
+  tune->told = cct_tune_told(document);
   cct_json_free(document);
   return status;
 }
@@ -184,6 +185,25 @@ static enum cct_status verify_run(struct cct_tune *tune, const struct cct_option
   return status ? status : check_machine(tune, &now);
 }
 
+/* What is in verify/ was measured with the rules that tune.json had. */
+static enum cct_status check_rules(const struct cct_tune *tune) {
+  char path[4200], file[4300];
+  struct cct_text text = {0};
+  snprintf(file, sizeof file, "%s/run.json", run_path(tune, "verify", path));
+  if (!tune->told || access(file, F_OK) != 0)
+    return CCT_OK;
+  cct_tune_tell(tune, &text);
+  enum cct_status status = text.is_failed ? cct_fail(CCT_NOMEM, "out of memory")
+                           : !strcmp(text.s, tune->told)
+                               ? CCT_OK
+                               : cct_fail(CCT_USAGE,
+                                          "%s: holds the verification of other rules, by "
+                                          "another cctax; take it away with again/ and proofs/",
+                                          path);
+  cct_text_free(&text);
+  return status;
+}
+
 static enum cct_status verify(struct cct_tune *tune, const struct cct_options *flags) {
   struct cct_tune_verdict *verdict = &tune->verdict;
   struct cct_tune_cells missed;
@@ -286,7 +306,12 @@ static enum cct_status tune_all(struct cct_tune *tune, const struct cct_options 
   enum cct_status status = measure(tune, flags, strcmp(verifying, "only") != 0);
   if (!status)
     status = cct_tune_decide(&tune->plan, &tune->data, &tune->decision);
-  tune->is_decided = !status;
+  if (!status) {
+    status = check_rules(tune);
+    tune->is_decided = !status;
+    if (status)
+      cct_tune_decision_free(&tune->decision);
+  }
   if (!status)
     status = cct_tune_write(tune);
   if (!status && strcmp(verifying, "no") && tune->plan.n_choices > 1)
@@ -300,6 +325,7 @@ static void tune_free(struct cct_tune *tune) {
   cct_tune_data_free(&tune->data);
   if (tune->is_decided)
     cct_tune_decision_free(&tune->decision);
+  free(tune->told);
   free(tune->verdict.first);
   free(tune->verdict.again);
   free(tune);

@@ -244,6 +244,7 @@ struct cct_tune {
   struct cct_tune_data data;
   struct cct_tune_decision decision;
   struct cct_tune_verdict verdict;
+  char *told; /* channels and rules that tune.json had when it was opened; NULL: none; owned */
   int is_decided, is_verified;
 };
 /* The rules of the chosen setting, in order; `rules_out` has room for n_kinds * n_bytes. Returns how many. */
@@ -256,6 +257,9 @@ static inline int cct_tune_channels(const struct cct_tune *tune) { /* that were 
 }
 char *cct_tune_nccl(const struct cct_tune *tune, char out[32]);                /* "NCCL 2.28.3", "no NCCL" */
 void cct_tune_percent(struct cct_text *text, const struct cct_ordered *ratio); /* "-3.4 % [-3.5, -3.4]" */
+/* Channels and rules, a line each: of a tune, and of its tune.json (NULL: none there, or no memory). */
+void cct_tune_tell(const struct cct_tune *tune, struct cct_text *text);
+char *cct_tune_told(const struct cct_json *document);
 struct cct_json *cct_tune_json(const struct cct_tune *tune, enum cct_status ended);
 enum cct_status cct_tune_save(const struct cct_tune *tune, enum cct_status ended) CCT_CHECKED; /* tune.json */
 void cct_tune_print(const struct cct_tune *tune, struct cct_text *text);

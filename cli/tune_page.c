@@ -264,7 +264,7 @@ static void add_rules(const struct cct_tune *tune, struct cct_text *html) {
   }
   cct_text_add(html, "</table></div>\n<p class=\"note\">Everything else is NCCL's own choice.");
   if (setting_of(tune)->n_held)
-    cct_text_add(html, " %d sizes are held to what NCCL's default runs as, which these channels make slower.",
+    cct_text_add(html, " Held to what NCCL's default runs as, since these channels make them slower: %d sizes.",
                  setting_of(tune)->n_held);
   cct_text_add(html, "</p>\n</section>\n");
   free(rules);

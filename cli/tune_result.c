@@ -107,6 +107,27 @@ static struct cct_json *rules_json(const struct cct_tune *tune) {
   return list;
 }
 
+void cct_tune_tell(const struct cct_tune *tune, struct cct_text *text) {
+  struct cct_json *rules = rules_json(tune);
+  cct_text_add(text, "%d\n", cct_tune_channels(tune));
+  for (size_t i = 0; i < cct_json_size(rules); i++)
+    cct_text_add(text, "%s\n", cct_json_string(cct_json_element(rules, i)));
+  cct_json_free(rules);
+}
+
+char *cct_tune_told(const struct cct_json *document) {
+  const struct cct_json *rules = cct_json_member(document, "rules");
+  struct cct_text text = {0};
+  if (!rules)
+    return NULL;
+  cct_text_add(&text, "%lld\n", (long long)cct_json_integer(cct_json_member(document, "channels")));
+  for (size_t i = 0; i < cct_json_size(rules); i++) {
+    const char *rule = cct_json_string(cct_json_element(rules, i));
+    cct_text_add(&text, "%s\n", rule ? rule : "");
+  }
+  return text.s;
+}
+
 static struct cct_json *verdict_json(const struct cct_tune *tune) {
   const struct cct_tune_verdict *verdict = &tune->verdict;
   struct cct_json *object = cct_json_new_object();
@@ -180,7 +201,7 @@ static void print_settings(const struct cct_tune *tune, struct cct_text *text) {
     cct_text_add(text, "%-28s", part.s ? part.s : "");
     cct_text_add(text, "%s", c == tune->decision.channels ? "taken" : c ? setting->why_not : "");
     if (setting->n_held)
-      cct_text_add(text, "; %d sizes held to NCCL's default", setting->n_held);
+      cct_text_add(text, "; held to NCCL's default: %d", setting->n_held);
     cct_text_add(text, "\n");
     cct_text_free(&part);
   }

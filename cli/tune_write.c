@@ -83,7 +83,7 @@ static void add_rules(const struct cct_tune *tune, struct cct_text *text) {
                  "# They are for NCCL_MIN_CTAS=NCCL_MAX_CTAS=%d, which no rule can set: nccl.conf, environment.sh.\n",
                  cct_tune_channels(tune));
   if (setting->n_held)
-    cct_text_add(text, "# %d sizes that these make slower are held to the channels that NCCL's default ran with.\n",
+    cct_text_add(text, "# Sizes that these make slower are held to the channels that NCCL's default ran with: %d.\n",
                  setting->n_held);
   cct_text_add(text,
                "collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff,condition,"

@@ -147,6 +147,18 @@ def damage_is_seen():
     say(done.returncode == 2 and "$.plan" in done.stderr, "a damaged tune.json is named by its path", done.stderr)
 
 
+def other_rules_were_verified():
+    shutil.copytree(os.path.join(ROOT, "b"), os.path.join(ROOT, "v"))
+    document = json.loads(read("v", "tune.json"))
+    document["rules"].pop()
+    with open(os.path.join(ROOT, "v", "tune.json"), "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    for _ in range(2):
+        done = tune("v", "--verify only --procs 1")
+    say(done.returncode == 2 and "holds the verification of other rules" in done.stderr, "another cctax's verification is none of these rules",
+        done.stdout + done.stderr)
+
+
 def a_changed_machine_misses_the_bars():
     done = tune("c", GRID + " --verify no")
     say(done.returncode == 0, "measured, not verified", done.stderr)
@@ -211,7 +223,7 @@ random.seed(11)
 with open(NOISE, "w", encoding="utf-8") as noise:
     noise.writelines(f"{math.exp(random.gauss(0, 0.004)):.6f}\n" for _ in range(3000))
 make_machine()
-for part in (rules_are_found, objectives_differ, interrupted_is_resumed, damage_is_seen, a_changed_machine_misses_the_bars,
+for part in (rules_are_found, objectives_differ, interrupted_is_resumed, damage_is_seen, other_rules_were_verified, a_changed_machine_misses_the_bars,
              bad_input_is_refused, others_are_told):
     part()
 shutil.rmtree(ROOT)
