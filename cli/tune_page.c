@@ -31,13 +31,20 @@ static const struct cct_ordered *ratio_of(const struct cct_tune *tune, int kind,
                            : &setting_of(tune)->shown[kind][size];
 }
 
-static void add_title(const struct cct_tune *tune, const char *title, int has_ratios, struct cct_figure *figure) {
-  char what[160], how[120];
+static void add_title(const struct cct_tune *tune, const char *title, const char *how, struct cct_figure *figure) {
+  char what[160];
   snprintf(what, sizeof what, "%d ranks%s%s, %s", tune->plan.ranks, *tune->data.gpu ? ", " : "", tune->data.gpu,
            tune->data.condition);
-  const struct cct_ordered *any = ratio_of(tune, 0, 0);
-  snprintf(how, sizeof how, "median and ordered ratios %zu to %zu of %zu", any->rank, any->n - any->rank + 1, any->n);
-  cct_figure_title(figure, title, what, has_ratios && any->n ? how : "", label_of(tune));
+  cct_figure_title(figure, title, what, how, label_of(tune));
+}
+
+/* "32 channels" */
+static char *channels_text(const struct cct_tune *tune, char out[64]) {
+  if (cct_tune_channels(tune))
+    snprintf(out, 64, "%d channels", cct_tune_channels(tune));
+  else
+    snprintf(out, 64, "NCCL's own number of channels");
+  return out;
 }
 
 static void set_axis(const struct cct_tune *tune, struct cct_figure *figure, int series) {
@@ -52,10 +59,13 @@ static void set_axis(const struct cct_tune *tune, struct cct_figure *figure, int
 static void gain_figure(const struct cct_tune *tune, struct cct_figure *figure) {
   const struct cct_tune_plan *plan = &tune->plan;
   double lo = 1, hi = 1;
+  char how[120];
   snprintf(figure->name, sizeof figure->name, "gain");
   snprintf(figure->heading, sizeof figure->heading, "What does each size gain?");
   figure->body = cct_asset_size_gp;
-  add_title(tune, "Tuned against NCCL's default, ratio of times", 1, figure);
+  const struct cct_ordered *any = ratio_of(tune, 0, 0);
+  snprintf(how, sizeof how, "median and ordered ratios %zu to %zu of %zu", any->rank, any->n - any->rank + 1, any->n);
+  add_title(tune, "Tuned against NCCL's default, ratio of times", any->n ? how : "", figure);
   cct_figure_next(figure);
   for (int k = 0; k < plan->n_kinds; k++) {
     cct_text_add(&figure->data, "%d\t", k + 1);
@@ -129,7 +139,7 @@ static void choices_figure(const struct cct_tune *tune, struct cct_figure *figur
   snprintf(figure->name, sizeof figure->name, "choices");
   snprintf(figure->heading, sizeof figure->heading, "Which choice holds for which size?");
   figure->body = cct_asset_choices_gp;
-  add_title(tune, "The rules, by collective and size", 0, figure);
+  add_title(tune, "The rules, by collective and size", channels_text(tune, name), figure);
   cct_figure_next(figure);
   for (int i = 0; i < n; i++) {
     snprintf(name, sizeof name, "%d: %s", i + 1, labels[i]);
@@ -188,7 +198,7 @@ static void add_head(const struct cct_tune *tune, struct cct_text *html) {
                "</head>\n<body>\n<header>\n<h1>What do rules gain over NCCL's own choices?</h1>\n<p class=\"lede\">"
                "<span class=\"chip\">%s</span>",
                cct_asset_page_css, label_of(tune));
-  snprintf(line, sizeof line, "%s: %d ranks%s%s; %s, driver %s, condition %s", data->date, tune->plan.ranks,
+  snprintf(line, sizeof line, "%s: %d ranks%s%s; %s, driver %s, condition\u00a0%s", data->date, tune->plan.ranks,
            *data->gpu ? " on " : "", data->gpu, cct_tune_nccl(tune, nccl), *data->driver ? data->driver : "none",
            data->condition);
   cct_html_text(html, line);
@@ -262,7 +272,8 @@ static void add_rules(const struct cct_tune *tune, struct cct_text *html) {
          cct_tune_ran_text(&(struct cct_tune_ran){rules[i].algorithm, rules[i].protocol, rules[i].channels}, text));
     cct_text_add(html, "</tr>\n");
   }
-  cct_text_add(html, "</table></div>\n<p class=\"note\">Everything else is NCCL's own choice.");
+  cct_text_add(html, "</table></div>\n<p class=\"note\">Everything else is NCCL's own choice with %s.",
+               channels_text(tune, text));
   if (setting_of(tune)->n_held)
     cct_text_add(html, " Held to what NCCL's default runs as, since these channels make them slower: %d sizes.",
                  setting_of(tune)->n_held);
