@@ -268,6 +268,21 @@ static enum cct_status check_alone(const struct cct_options *flags) {
   return CCT_OK;
 }
 
+/* Before anything is measured, since the rules are written last. */
+static enum cct_status check_rules_path(const char *path) {
+  char folder[4096];
+  if (access(path, F_OK) == 0)
+    return cct_fail(CCT_USAGE, "--rules %s: a file is there, and stays; name another, or take it away", path);
+  snprintf(folder, sizeof folder, "%s", path);
+  char *slash = strrchr(folder, '/');
+  if (slash)
+    slash[slash == folder] = '\0';
+  if (access(slash ? folder : ".", W_OK) != 0)
+    return cct_fail(CCT_USAGE, "--rules %s: cannot be written: %s; name a file in a folder that is there", path,
+                    strerror(errno));
+  return CCT_OK;
+}
+
 static enum cct_status begin(const struct cct_options *flags, struct cct_tune *tune) {
   struct cct_options own = {0};
   const char *output = flags->v[CCT_OPT_OUTPUT].s;
@@ -276,9 +291,8 @@ static enum cct_status begin(const struct cct_options *flags, struct cct_tune *t
     status = cct_own_backend(&own);
   if (!status)
     status = cct_tune_plan_make(&own, &tune->plan);
-  if (!status && *tune->plan.rules && access(tune->plan.rules, F_OK) == 0)
-    status =
-        cct_fail(CCT_USAGE, "--rules %s: a file is there, and stays; name another, or take it away", tune->plan.rules);
+  if (!status && *tune->plan.rules)
+    status = check_rules_path(tune->plan.rules);
   if (!status)
     status = check_environment(&tune->plan);
   if (!status)
