@@ -38,8 +38,6 @@ static enum cct_status multiply(struct beside *b) {
 /* The product's own time by the GPU's clock; `spin_ns` 0: nothing runs beside it. */
 static enum cct_status time_product(struct beside *b, int64_t spin_ns, double *ns_out) {
   struct cct_backend *backend = b->backend;
-  struct cct_stamp stamps[2];
-  int n = 0;
   enum cct_status status = cct_cuda_stamps_reset(backend);
   if (!status && spin_ns)
     status = CCT_CUDA(cct_kernel_spin(spin_ns, b->other));
@@ -56,11 +54,7 @@ static enum cct_status time_product(struct beside *b, int64_t spin_ns, double *n
   if (!status)
     status = cct_cuda_wait_stream(backend, b->other);
   if (!status)
-    status = cct_cuda_stamps_read(backend, stamps, 2, &n);
-  if (!status && n != 2)
-    status = cct_fail(CCT_STOPPED, "cuda: %d stamps around a product", n);
-  if (!status)
-    *ns_out = (double)(stamps[1].ns - stamps[0].ns);
+    status = cct_cuda_stamps_between(backend, ns_out);
   return status;
 }
 

@@ -367,6 +367,8 @@ enum cct_status cct_cuda_beside(struct cct_backend *backend, double *ratio_out) 
 enum cct_status cct_cuda_stamps_reset(struct cct_backend *backend) CCT_CHECKED;
 enum cct_status cct_cuda_stamps_read(struct cct_backend *backend, struct cct_stamp *stamps, int max,
                                      int *n_out) CCT_CHECKED;
+/* The time between the two stamps that were written since the reset, once they are; CCT_STOPPED: there are not two. */
+enum cct_status cct_cuda_stamps_between(struct cct_backend *backend, double *ns_out) CCT_CHECKED;
 
 /* cuda_trace.c */
 enum cct_status cct_cuda_trace_open(struct cct_executor *x) CCT_CHECKED;

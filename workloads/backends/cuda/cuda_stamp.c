@@ -24,6 +24,17 @@ enum cct_status cct_cuda_stamps_read(struct cct_backend *backend, struct cct_sta
   return status;
 }
 
+enum cct_status cct_cuda_stamps_between(struct cct_backend *backend, double *ns_out) {
+  struct cct_stamp stamps[3]; /* one more than there may be */
+  int n = 0;
+  enum cct_status status = cct_cuda_stamps_read(backend, stamps, 3, &n);
+  if (!status && n != 2)
+    status = cct_fail(CCT_STOPPED, "cuda: %d stamps where 2 were written", n);
+  if (!status)
+    *ns_out = (double)(stamps[1].ns - stamps[0].ns);
+  return status;
+}
+
 /* ---- an operation alone ---- */
 
 #define ALONE_REPETITIONS 10
@@ -86,8 +97,7 @@ static enum cct_status time_alone(struct cct_executor *x, struct cct_backend *ba
       status = CCT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
   }
   for (int batch = 0; !status && batch < ALONE_BATCHES; batch++) {
-    struct cct_stamp stamps[2];
-    int n = 0;
+    batch_ns[batch] = 0;
     status = cct_cuda_stamps_reset(backend);
     if (!status)
       status = CCT_CUDA(cct_kernel_spin(FILL_NS, alone->stream));
@@ -96,9 +106,8 @@ static enum cct_status time_alone(struct cct_executor *x, struct cct_backend *ba
     if (!status)
       status = cct_cuda_wait_stream(backend, alone->stream);
     if (!status)
-      status = cct_cuda_stamps_read(backend, stamps, 2, &n);
-    if (!status)
-      batch_ns[batch] = (double)(stamps[1].ns - stamps[0].ns) / alone->repetitions;
+      status = cct_cuda_stamps_between(backend, &batch_ns[batch]);
+    batch_ns[batch] /= alone->repetitions;
   }
   if (!status) {
     qsort(batch_ns, ALONE_BATCHES, sizeof *batch_ns, by_value);
