@@ -94,6 +94,7 @@ static void what_costs_more_is_found_to(void **state) {
       {"bare_sync/50", 0, 1, COST(sync_us), 400, 400e3},
       {"bare_sync/50", 1, 1, COST(sync_us), 400, 400e3},
       {"bare_sync/50", 1, 1, COST(kernel_us), 500, 500e3},
+      {"bare_sync/50", 2, 1, COST(sync_us), 400, 400e3},
       {"bare_launch/50", 1, 1, COST(kernel_us), 500, 500e3},
       {"graph_capture/20", 2, 1, COST(kernel_us), 2000, 20 * 2000e3},
       {"dispatch/64/7K", 0, 2, COST(row_us), 50, 64 * 50},

@@ -15,7 +15,7 @@ static const struct cct_experiment experiments[] = {
     {"clock", 1, 5, {{"host", "ns", "lower"}, {"globaltimer", "ns", "lower"}, {"event", "ns", "lower"}}},
     {"timer_step", 0, 1, {{"step", "ns", "lower"}}},
     {"bare_launch", 1, 0, {{"host", "ns", "lower"}, {"with_sync", "ns", "lower"}}},
-    {"bare_sync", 1, 0, {{"idle", "ns", "lower"}, {"behind", "ns", "lower"}}},
+    {"bare_sync", 1, 0, {{"idle", "ns", "lower"}, {"behind", "ns", "lower"}, {"query", "ns", "lower"}}},
     {"graph_capture",
      1,
      5,

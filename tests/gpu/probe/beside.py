@@ -5,7 +5,8 @@
 beside.py measure CCTAX OUT NP NVBANDWIDTH [SECONDS]
     Alternates runs of cctax and of nvbandwidth ("-": without it) on the same sizes for SECONDS (240) or PAIRS pairs. Copies and
     messages are held to within 2 % of nvbandwidth, launches and synchronisations to within 5 % of bare loops in the same
-    process, by the median of the pairs' ratios. Both copy on end: nvbandwidth 16 times behind a kernel that spins, between
+    process, by the median of the pairs' ratios (an idle stream is asked by a query, as SYNC does, so that a lost rank can end the
+    wait; cudaStreamSynchronize of it is told beside). Both copy on end: nvbandwidth 16 times behind a kernel that spins, between
     two events, in memory of cuMemHostAlloc on the GPU's NUMA node; cctax 16 times, closed by one synchronisation, by the host's
     clock (between GPUs by the GPU's, behind a kernel that spins). Host copies both ways at once are told, not judged:
     nvbandwidth lets one way run twice as long as the other.
@@ -21,7 +22,7 @@ import time
 
 MIB, PAIRS, CALLS, SIZES = 1 << 20, 5, 16, (64, 256, 1024)
 COPY_BAR, CALL_BAR = 0.02, 0.05
-LAUNCHES, TIMEOUT, BACKEND = 500, 120, "cuda"
+LAUNCHES, ROUNDS, TIMEOUT, BACKEND = 500, 3, 120, "cuda"
 
 # nvbandwidth's test, and the probe or the kind and ways of p2p_copy
 HOST = [("host_to_device_memcpy_ce", {"probe": "h2d"}), ("device_to_host_memcpy_ce", {"probe": "d2h"}),
@@ -31,23 +32,26 @@ PEER = [("device_to_device_memcpy_read_ce", "0/1"), ("device_to_device_memcpy_re
         ("device_to_device_memcpy_write_ce", "2/1"), ("device_to_device_memcpy_write_sm", "3/1"),
         ("device_to_device_bidirectional_memcpy_read_ce", "0/2"), ("device_to_device_bidirectional_memcpy_read_sm", "1/2"),
         ("device_to_device_bidirectional_memcpy_write_ce", "2/2"), ("device_to_device_bidirectional_memcpy_write_sm", "3/2")]
-# probe, bare loop, its metric, what it is
-LOOPS = [({"probe": "submission", "calls": LAUNCHES}, f"bare_launch/{LAUNCHES}", "with_sync", "an empty kernel"),
-         ({"probe": "sync", "calls": LAUNCHES}, f"bare_sync/{LAUNCHES}", "behind", "a kernel and a synchronisation"),
-         ({"probe": "bare-sync", "calls": LAUNCHES}, f"bare_sync/{LAUNCHES}", "idle", "a synchronisation alone")]
+# probe, bare loop, its metric, its bar, what it is
+LOOPS = [({"probe": "submission", "calls": LAUNCHES}, f"bare_launch/{LAUNCHES}", "with_sync", CALL_BAR, "an empty kernel"),
+         ({"probe": "sync", "calls": LAUNCHES}, f"bare_sync/{LAUNCHES}", "behind", CALL_BAR, "a kernel and a synchronisation"),
+         ({"probe": "bare-sync", "calls": LAUNCHES}, f"bare_sync/{LAUNCHES}", "query", CALL_BAR, "a query of an idle stream"),
+         ({"probe": "bare-sync", "calls": LAUNCHES}, f"bare_sync/{LAUNCHES}", "idle", None, "beside cudaStreamSynchronize of it")]
 
 
-def suite(np):
-    cells = [{"probe": p["probe"], "calls": p["calls"]} for p, *_ in LOOPS]
-    cells += [{"probe": "experiment", "experiment": e} for e in sorted({loop[1] for loop in LOOPS})]
-    cells += [{"probe": "h2d", "calls": CALLS, "bytes": [s * MIB for s in SIZES]},
+def suites(np):
+    """Calls in many short processes, for their times differ from one to the next; copies in one."""
+    calls = [{"probe": name, "calls": LAUNCHES} for name in sorted({loop[0]["probe"] for loop in LOOPS})]
+    calls += [{"probe": "experiment", "experiment": e} for e in sorted({loop[1] for loop in LOOPS})]
+    cells = [{"probe": "h2d", "calls": CALLS, "bytes": [s * MIB for s in SIZES]},
               {"probe": "d2h", "calls": CALLS, "bytes": [s * MIB for s in SIZES]},
               {"probe": "d2d", "calls": CALLS, "bytes": [s * MIB for s in SIZES]},
               {"probe": "both", "bytes": [s * MIB for s in SIZES]}]
     if np > 1:
         cells += [{"probe": "experiment", "experiment": f"p2p_copy/{s * MIB}/{kind}", "np": 2} for s in SIZES for _, kind in PEER]
-    return {"schema": 1, "question": "What do copies and calls take beside others' loops?", "rounds": 1, "samples": 5, "warmup": 2,
-            "defaults": {"workload": "probe", "np": 1}, "cells": cells}
+    return {name: {"schema": 1, "question": f"What do {name} take beside others' loops?", "rounds": rounds, "samples": 5, "warmup": 2,
+                   "defaults": {"workload": "probe", "np": 1}, "cells": cells}
+            for name, rounds, cells in (("calls", ROUNDS, calls), ("copies", 1, cells))}
 
 
 def perform(command):
@@ -62,9 +66,11 @@ def perform(command):
 
 def run_cctax(cctax, out, number):
     """{(probe or experiment, bytes, metric): value}"""
-    folder = os.path.join(out, f"run-{number}")
-    perform([cctax, "run", os.path.join(out, "suite.json"), "-o", folder, "--backend", BACKEND, "-q"])
-    shown = perform([cctax, "show", folder]).stdout
+    shown = ""
+    for name in ("calls", "copies"):
+        folder = os.path.join(out, f"run-{number}-{name}")
+        perform([cctax, "run", os.path.join(out, f"{name}.json"), "-o", folder, "--backend", BACKEND, "-q"])
+        shown += perform([cctax, "show", folder]).stdout
     values, cell = {}, None
     for line in shown.splitlines():
         head = re.match(r"cell \d+: (\{.*\})", line)
@@ -112,8 +118,9 @@ def verdict(name, ratios, ours, theirs, unit, bar):
 
 def measure(cctax, out, np, nvbandwidth, seconds=240):
     os.makedirs(out, exist_ok=True)
-    with open(os.path.join(out, "suite.json"), "w", encoding="utf-8") as file:
-        json.dump(suite(np), file)
+    for name, suite in suites(np).items():
+        with open(os.path.join(out, f"{name}.json"), "w", encoding="utf-8") as file:
+            json.dump(suite, file)
     start, longest, pairs = time.time(), 0, []
     while len(pairs) < PAIRS and time.time() - start + longest < seconds:
         began = time.time()
@@ -129,11 +136,11 @@ def measure(cctax, out, np, nvbandwidth, seconds=240):
     with open(os.path.join(out, "pairs.json"), "w", encoding="utf-8") as file:
         json.dump([[{"/".join(map(str, key)): v for key, v in tool.items()} for tool in pair] for pair in pairs], file, indent=1)
     results = []
-    for probe, loop, metric, what in LOOPS:
+    for probe, loop, metric, bar, what in LOOPS:
         both = [(p[probe["probe"], 0, "step"] / LAUNCHES, p[loop, 0, metric] / 1e3) for p, _ in pairs
                 if (probe["probe"], 0, "step") in p and (loop, 0, metric) in p]
         results.append(verdict(f"{what}: probe {probe['probe']}, bare loop", [a / b for a, b in both], [a for a, _ in both],
-                               [b for _, b in both], "us", CALL_BAR))
+                               [b for _, b in both], "us", bar))
     if nvbandwidth != "-":
         for mib in SIZES:
             rows = [(name, (cell["probe"], mib * MIB, "step"), (CALLS if name in dict(HOST) else 1) * mib * MIB, COPY_BAR if name in

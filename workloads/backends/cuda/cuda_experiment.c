@@ -81,21 +81,27 @@ static enum cct_status run_bare_launch(struct experiment *e) {
   return status;
 }
 
-/* Synchronisations with nothing to wait for, and behind an empty kernel each. */
+/* Synchronisations with nothing to wait for, behind an empty kernel each, and as SYNC asks: by a query. */
 static enum cct_status run_bare_sync(struct experiment *e) {
+  enum {
+    IDLE,
+    BEHIND,
+    QUERY,
+    N_WAYS
+  };
   int n = (int)e->parameters[0];
   cudaStream_t stream = e->backend->side;
   enum cct_status status = n > 0 ? CCT_OK : cct_fail(CCT_USAGE, "cuda: bare_sync of no synchronisation");
-  for (int is_behind = 0; !status && is_behind < 2; is_behind++) {
+  for (int way = 0; !status && way < N_WAYS; way++) {
     cudaError_t error = cudaSuccess;
     int64_t start_ns = 0;
     for (int i = -n / 10; error == cudaSuccess && i < n; i++) { /* the first warm up */
       if (i == 0)
         start_ns = cct_clock_ns();
-      if (is_behind)
+      if (way == BEHIND)
         error = cct_kernel_bare_launches(1, stream);
       if (error == cudaSuccess)
-        error = cudaStreamSynchronize(stream);
+        error = way == QUERY ? cudaStreamQuery(stream) : cudaStreamSynchronize(stream);
     }
     give(e, (double)(cct_clock_ns() - start_ns) / n);
     status = CCT_CUDA(error);
