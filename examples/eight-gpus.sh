@@ -40,9 +40,12 @@ if [ "$backend" = cuda ] && [ ${#flags[@]} -eq 0 ]; then
 fi
 case $backend in sim) machine=(--profile "${PROFILE:-h200}") ;; *) machine=() ;; esac
 if [ -n "$small" ]; then
-  sizes=(-b 64K -e 1M -f 16) samples=3 layers=2 rounds=1 tuning=(--samples 3 --collective all_reduce)
+  sizes=(-b 64K -e 1M -f 16 -n 2 -w 1 -G 1 --samples 2) algorithms=default,ring protocols=default,simple
+  probing=(--samples 2 -w 1 --rounds 1) samples=2 layers=2 rounds=1
+  tuning=(-b 64K -e 1M -f 16 -n 2 -w 1 --samples 2 --rounds 3 --collective all_reduce)
 else
-  sizes=(-b 1K -e 1G -f 4) samples=20 layers=8 rounds=3 tuning=()
+  sizes=(-b 1K -e 1G -f 4 -n 20 -G 2 --samples 3) algorithms=default,ring,tree protocols=default,ll,ll128,simple
+  probing=(--samples 10) samples=20 layers=8 rounds=3 tuning=()
 fi
 [ "${NCCL_NVLS_ENABLE:-}" != 0 ] || echo "NCCL_NVLS_ENABLE=0 here: off has no multicast" | tee -a "$out/times.txt"
 worst=0
@@ -68,11 +71,11 @@ measure() { # FOLDER, COMMAND, flags: a run, or the rest of it
 }
 here=(--backend "$backend" "${machine[@]}" "${flags[@]}")
 collectives() { # ranks
-  local choices=(--algorithms default,ring,tree --protocols default,ll,ll128,simple)
+  local choices=(--algorithms "$algorithms" --protocols "$protocols")
   [ "$1" -le "$np" ] || return 0
   [ "$backend" = cuda ] || choices=() # NCCL's alone
-  measure "coll-$1" coll "${here[@]}" -g "$1" --collective all_reduce,all_gather,reduce_scatter,all_to_all "${sizes[@]}" -n 20 -G 2 \
-    --place out --samples 3 "${choices[@]}"
+  measure "coll-$1" coll "${here[@]}" -g "$1" --collective all_reduce,all_gather,reduce_scatter,all_to_all "${sizes[@]}" \
+    --place out "${choices[@]}"
 }
 layouts() { # of a workload, for np ranks
   case $1-$np in
@@ -99,7 +102,7 @@ perform() {
   case $1 in
   doctor) run doctor "$cctax" doctor --json ;;
   probe)
-    measure probe probe "${here[@]}" --np "$np" && { [ -e "$out/profile.json" ] || run profile "$cctax" profile "$out/probe" \
+    measure probe probe "${here[@]}" --np "$np" "${probing[@]}" && { [ -e "$out/profile.json" ] || run profile "$cctax" profile "$out/probe" \
       -o "$out/profile.json" --profile "${PROFILE:-h200}"; } ;;
   coll-2 | coll-4 | coll-8) collectives "${1#coll-}" ;;
   tune) measure tune tune "${here[@]}" -g "$np" "${tuning[@]}" ;;
