@@ -42,7 +42,7 @@ case $backend in sim) machine=(--profile "${PROFILE:-h200}") ;; *) machine=() ;;
 if [ -n "$small" ]; then
   sizes=(-b 64K -e 1M -f 16 -n 2 -w 1 -G 1 --samples 2) algorithms=default,ring protocols=default,simple
   probing=(--samples 2 -w 1 --rounds 1) samples=2 layers=2 rounds=1
-  tuning=(-b 64K -e 1M -f 16 -n 2 -w 1 --samples 2 --rounds 3 --collective all_reduce)
+  tuning=(-b 64K -e 64K --samples 2 --collective all_reduce --algorithms ring --protocols simple --channels default)
 else
   sizes=(-b 1K -e 1G -f 4 -n 20 -G 2 --samples 3) algorithms=default,ring,tree protocols=default,ll,ll128,simple
   probing=(--samples 10) samples=20 layers=8 rounds=3 tuning=()
@@ -128,7 +128,7 @@ perform() {
   esac
 }
 for part in "${parts[@]}"; do
-  [ ! -e "$out/$part.done" ] || continue
+  [ ! -e "$out/$part.done" ] || { echo "$part: done before (rm $out/$part.done to repeat it)"; continue; }
   start=$SECONDS until=$((SECONDS + ${LIMIT:-${seconds[$part]}})) found=0 rc=0
   perform "$part" || rc=$?
   [ $rc -ne 0 ] || { rc=$found && touch "$out/$part.done"; }
