@@ -82,9 +82,12 @@ void figures_forecast(struct gpu *gpu) {
   }
   for (int shape = 0; shape < SHAPES; shape++) {
     struct arm arms[2] = {{.rounds = 0}};
-    for (int in_graph = 0; in_graph < 2; in_graph++)
-      arm_open(gpu, &arms[in_graph], shape_names[shape],
-               shape_job(gpu, (enum shape)shape, PART_ALL, in_graph, FORM_CLEAR, 0, &arms[in_graph].submissions), 0);
+    for (int in_graph = 0; in_graph < 2; in_graph++) {
+      int submissions = 0;
+      struct cct_job *job = shape_job(gpu, (enum shape)shape, PART_ALL, in_graph, FORM_CLEAR, 0, &submissions);
+      arm_open(gpu, &arms[in_graph], shape_names[shape], job, 0);
+      arms[in_graph].submissions = submissions;
+    }
     arms_time(gpu, arms, 2, 30, 1, NULL);
     for (int in_graph = 0; in_graph < 2; in_graph++) {
       double got = arm_median(&arms[in_graph]), by_sim = predict(gpu, machine, (enum shape)shape, in_graph);
