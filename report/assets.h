@@ -7,6 +7,7 @@
 #define CCT_ASSETS(X)                                                                                                  \
   X(style_gp, "style.gp")                                                                                              \
   X(overhead_gp, "overhead.gp")                                                                                        \
+  X(load_gp, "load.gp")                                                                                                \
   X(size_gp, "size.gp")                                                                                                \
   X(shares_gp, "shares.gp")                                                                                            \
   X(sweep_gp, "sweep.gp")                                                                                              \

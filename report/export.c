@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "report/attribute.h"
+#include "report/load.h"
 #include "report/overlap.h"
 #include "report/report.h"
 
@@ -116,6 +117,8 @@ enum cct_status cct_report_to_json(const struct cct_report *report, const char *
     cct_json_add(cells, result_row(report, &report->results[r]));
   cct_json_set(document, "cells", cells);
   enum cct_status status = cct_export_steps(report, document);
+  if (!status)
+    status = cct_export_load(report, document);
   if (status) {
     cct_json_free(document);
     return status;

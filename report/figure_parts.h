@@ -30,7 +30,16 @@ struct cct_axis {
 };
 struct cct_axis cct_axis_of(double lo, double hi, int is_wide, double beyond);
 
+#define CCT_MOST_TICKS 10
+/* The least, and those that stand at least `gap` of the axis from the last chosen. Sorts `values`. */
+int cct_choose_ticks(double *values, int n, int is_log, double gap, double ticks[CCT_MOST_TICKS]);
+void cct_figure_numbers(struct cct_figure *figure, const char *name, const double *values, int n); /* array NAME[n] */
+/* The cell's parameters without one of them, as canonical text. */
+enum cct_status cct_rest_of_key(const struct cct_report_cell *cell, const char *parameter,
+                                struct cct_text *text) CCT_CHECKED;
+
 /* Each adds its figure, or nothing where the report has no data for it. */
+enum cct_status cct_figure_load(const struct cct_report *report, struct cct_figures *figures) CCT_CHECKED;
 enum cct_status cct_figure_size(const struct cct_report *report, struct cct_figures *figures) CCT_CHECKED;
 enum cct_status cct_figure_sweeps(const struct cct_report *report, struct cct_figures *figures) CCT_CHECKED;
 enum cct_status cct_figure_shares(const struct cct_report *report, struct cct_figures *figures) CCT_CHECKED;

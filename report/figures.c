@@ -209,8 +209,8 @@ static enum cct_status overhead(const struct cct_report *report, struct cct_figu
 
 enum cct_status cct_figures_make(const struct cct_report *report, struct cct_figures *figures_out) {
   static enum cct_status (*const makers[])(const struct cct_report *, struct cct_figures *) = {
-      overhead,           cct_figure_size,      cct_figure_shares, cct_figure_sweeps,
-      cct_figure_layouts, cct_figure_published, cct_figure_noise,
+      cct_figure_load,   overhead,           cct_figure_size,      cct_figure_shares,
+      cct_figure_sweeps, cct_figure_layouts, cct_figure_published, cct_figure_noise,
   };
   struct cct_figures figures = {0};
   enum cct_status status = CCT_OK;

@@ -6,7 +6,7 @@
 #include "report/figure.h"
 #include "report/report.h"
 
-#define CCT_MAX_FIGURES 12
+#define CCT_MAX_FIGURES 16
 #define CCT_FIGURE_ROWS                                                                                                \
   40 /* rows that a reader takes in at once; further ones are in the tables and files, and it is said */
 

@@ -44,7 +44,7 @@ static void sweep_free(struct sweep *sweep) {
   sweep->n = 0;
 }
 
-static enum cct_status rest_of_key(const struct cct_report_cell *cell, const char *parameter, struct cct_text *text) {
+enum cct_status cct_rest_of_key(const struct cct_report_cell *cell, const char *parameter, struct cct_text *text) {
   struct cct_json *rest = cct_json_new_object();
   void *iterator = NULL;
   const char *key;
@@ -75,7 +75,7 @@ static enum cct_status add_point(const struct cct_report *report, struct sweep *
                                  double x) {
   const struct cct_report_cell *cell = &report->cells[result->cell];
   struct cct_text key = {0};
-  enum cct_status status = rest_of_key(cell, sweep->parameter, &key);
+  enum cct_status status = cct_rest_of_key(cell, sweep->parameter, &key);
   int i = 0;
   if (status)
     goto out;
@@ -224,26 +224,13 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-enum {
-  MOST_VALUES = 1024,
-  MOST_TICKS = 10
-};
-
-/* The values that the lines have, but those that would be printed over each other on the axis. */
-static int choose_ticks(const struct sweep *sweep, int shown, int is_log, double x_lo, double x_hi,
-                        double ticks[MOST_TICKS]) {
-  double values[MOST_VALUES];
-  int n = 0, n_ticks = 0;
-  for (int i = 0; i < shown; i++)
-    for (int k = 0; k < sweep->series[i].n && n < MOST_VALUES; k++)
-      values[n++] = sweep->series[i].points[k].x;
+int cct_choose_ticks(double *values, int n, int is_log, double gap, double ticks[CCT_MOST_TICKS]) {
+  int n_ticks = 0;
   qsort(values, (size_t)n, sizeof *values, by_number);
-  double last = -INFINITY;
-  for (int i = 0; i < n && n_ticks < MOST_TICKS; i++) {
-    double place = x_hi <= x_lo ? 0
-                   : is_log     ? log(values[i] / x_lo) / log(x_hi / x_lo)
-                                : (values[i] - x_lo) / (x_hi - x_lo);
-    if (place - last < 0.11)
+  double last = -INFINITY, lo = n ? values[0] : 0, hi = n ? values[n - 1] : 0;
+  for (int i = 0; i < n && n_ticks < CCT_MOST_TICKS; i++) {
+    double place = hi <= lo ? 0 : is_log ? log(values[i] / lo) / log(hi / lo) : (values[i] - lo) / (hi - lo);
+    if (place - last < gap)
       continue;
     ticks[n_ticks++] = values[i];
     last = place;
@@ -251,13 +238,30 @@ static int choose_ticks(const struct sweep *sweep, int shown, int is_log, double
   return n_ticks;
 }
 
+void cct_figure_numbers(struct cct_figure *figure, const char *name, const double *values, int n) {
+  cct_text_add(&figure->numbers, "\narray %s[%d] = [", name, n);
+  for (int i = 0; i < n; i++)
+    cct_text_add(&figure->numbers, "%s%.10g", i ? ", " : "", values[i]);
+  cct_text_add(&figure->numbers, "]");
+}
+
+/* The values that the lines have. */
+static int choose_ticks(const struct sweep *sweep, int shown, int is_log, double ticks[CCT_MOST_TICKS]) {
+  double values[1024];
+  int n = 0;
+  for (int i = 0; i < shown; i++)
+    for (int k = 0; k < sweep->series[i].n && n < 1024; k++)
+      values[n++] = sweep->series[i].points[k].x;
+  return cct_choose_ticks(values, n, is_log, 0.11, ticks);
+}
+
 static void add_sweep(const struct cct_report *report, struct cct_figures *figures, const struct sweep *sweep) {
-  double x_lo, x_hi, lo, hi, ticks[MOST_TICKS];
+  double x_lo, x_hi, lo, hi, ticks[CCT_MOST_TICKS];
   char arms[256], name[48], title[80], axis[40];
   int shown = sweep->n < MAX_SERIES ? sweep->n : MAX_SERIES, n_ticks = 0;
   bounds(sweep, shown, &x_lo, &x_hi, &lo, &hi);
   int is_log = x_lo > 0 && x_hi / x_lo >= 4;
-  n_ticks = choose_ticks(sweep, shown, is_log, x_lo, x_hi, ticks);
+  n_ticks = choose_ticks(sweep, shown, is_log, ticks);
   snprintf(axis, sizeof axis, "%s", sweep->parameter);
   for (char *p = axis; *p; p++)
     *p = *p == '_' ? ' ' : *p;
@@ -274,13 +278,10 @@ static void add_sweep(const struct cct_report *report, struct cct_figures *figur
   double low = fmin(0, cct_time_overhead_pct(lo)), high = fmax(0, cct_time_overhead_pct(hi));
   double margin = high - low > 1e-3 ? 0.06 * (high - low) : 1;
   double pad = is_log ? pow(x_hi / x_lo, 0.06) : 0.06 * (x_hi - x_lo);
-  cct_text_add(&figure->numbers,
-               "SERIES = %d; LOG = %d; X_LO = %.8g; X_HI = %.8g; LO = %.6g; HI = %.6g; TICKS = %d\narray TICK[%d] = [",
+  cct_text_add(&figure->numbers, "SERIES = %d; LOG = %d; X_LO = %.8g; X_HI = %.8g; LO = %.6g; HI = %.6g; TICKS = %d",
                shown, is_log, is_log ? x_lo / pad : x_lo - pad, is_log ? x_hi * pad : x_hi + pad,
-               low < 0 ? low - margin : 0, high + margin, n_ticks, n_ticks);
-  for (int i = 0; i < n_ticks; i++)
-    cct_text_add(&figure->numbers, "%s%.10g", i ? ", " : "", ticks[i]);
-  cct_text_add(&figure->numbers, "]");
+               low < 0 ? low - margin : 0, high + margin, n_ticks);
+  cct_figure_numbers(figure, "TICK", ticks, n_ticks);
   cct_text_add(&figure->caption, "Everything but %s is held within a line. ", axis);
   say_left_out(figure, sweep->n, shown);
   figure->width = 860;
@@ -290,8 +291,8 @@ static void add_sweep(const struct cct_report *report, struct cct_figures *figur
 }
 
 enum cct_status cct_figure_sweeps(const struct cct_report *report, struct cct_figures *figures) {
-  static const char *const parameters[] = {"batch",       "concurrency", "input_len",    "output_len", "seq_len",
-                                           "micro_batch", "np",          "accumulation", "layers"};
+  static const char *const parameters[] = {"batch",   "concurrency", "request_rate", "input_len",    "output_len",
+                                           "seq_len", "micro_batch", "np",           "accumulation", "layers"};
   struct sweep *sweep = calloc(1, sizeof *sweep);
   enum cct_status status = sweep ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory: the sweeps");
   for (size_t i = 0, made = 0; !status && i < sizeof parameters / sizeof *parameters && made < MAX_SWEEPS; i++) {

@@ -64,7 +64,7 @@ static int names_kind(const struct cct_report_cell *cell, const char *key) {
 }
 
 /* "graph none", "64 MiB", "no overlap", "qwen3-8b": one line wherever it stands; 0: the cell has no such key. */
-static int word_of(const struct cct_report_cell *cell, const char *key, char *out, size_t size) {
+int cct_cell_word(const struct cct_report_cell *cell, const char *key, char *out, size_t size) {
   const struct cct_json *value = cct_json_member(cell->parameters, key);
   if (!value)
     return 0;
@@ -98,7 +98,7 @@ static enum cct_status judge_key(const struct cct_report *report, int kind, int 
   char word[128];
   int n = 0, best = 0, second = 0, best_at = 0;
   for (int c = names->first[kind]; c < report->n_cells; c++) {
-    if (report->cells[c].kind_index != kind || !word_of(&report->cells[c], names->keys[key], word, sizeof word))
+    if (report->cells[c].kind_index != kind || !cct_cell_word(&report->cells[c], names->keys[key], word, sizeof word))
       continue;
     if (!(words[n] = strdup(word)))
       return cct_fail(CCT_NOMEM, "out of memory: names of %d cells", report->n_cells);
@@ -149,7 +149,7 @@ void cct_cell_name(const struct cct_report *report, int at, const char *without,
       int is_lead = k < N_LEADING || is_kind;
       int is_told = k < N_LEADING ? names->is_leading[k] : use->telling == TOLD || use->telling == USUAL;
       is_told = is_told || (is_kind && names->is_leading[0]) || (pass == 1 && is_lead) || pass == 2;
-      if (!is_told || !word_of(cell, key, word, sizeof word) ||
+      if (!is_told || !cct_cell_word(cell, key, word, sizeof word) ||
           (pass < 2 && k >= N_LEADING && use->telling == USUAL && !strcmp(word, use->usual)))
         continue;
       size_t length = strlen(out);
@@ -230,9 +230,9 @@ static void find_keys(const struct cct_report *report, struct cct_names *names) 
   char word[128], other[128];
   for (int k = 0; k < N_LEADING; k++)
     for (int c = 1; c < report->n_cells; c++) {
-      int has = word_of(&report->cells[0], leading[k], word, sizeof word);
+      int has = cct_cell_word(&report->cells[0], leading[k], word, sizeof word);
       names->is_leading[k] |=
-          has != word_of(&report->cells[c], leading[k], other, sizeof other) || (has && strcmp(word, other) != 0);
+          has != cct_cell_word(&report->cells[c], leading[k], other, sizeof other) || (has && strcmp(word, other) != 0);
     }
   names->is_leading[0] |= names->n_kinds > 1;
 }

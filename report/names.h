@@ -16,6 +16,8 @@ int cct_names_kinds(const struct cct_report *report);
 const char *cct_kind_name(const struct cct_report *report, int kind);
 /* A cell's title without the word of one parameter ("workload": without that of its kind). */
 void cct_cell_name(const struct cct_report *report, int cell, const char *without, char *out, size_t size);
+/* "batch 8", of the leading keys the value alone ("qwen3-8b"); 0: the cell has no such key. */
+int cct_cell_word(const struct cct_report_cell *cell, const char *key, char *out, size_t size);
 /* 1: its metric is said beside its name; 0: it is the time of a step, or the one figure there is. */
 int cct_cell_names_metric(const struct cct_report_cell *cell);
 /* "all cells: np 8, graph none (train, prefill); unless named: batch 8 (decode)"; nothing where cells share nothing. */

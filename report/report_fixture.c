@@ -67,19 +67,50 @@ void fixture_steps(struct cct_block *block, const char *key, const char *label, 
   free(values);
 }
 
+void fixture_metric(struct cct_block *block, struct cct_metric metric, const double *values, int n) {
+  struct cct_block_cell *cell = &block->cells[block->n_cells - 1];
+  cell->metrics = need(realloc(cell->metrics, (size_t)(cell->n_metrics + 1) * sizeof *cell->metrics));
+  struct cct_block_metric *fresh = &cell->metrics[cell->n_metrics++];
+  *fresh = (struct cct_block_metric){
+      .metric = metric, .n_samples = n, .samples = need(calloc((size_t)n + 1, sizeof *fresh->samples))};
+  for (int i = 0; i < n; i++)
+    fresh->samples[i] = (struct cct_sample){0, i, 1, 1000000ll * i, values[i]};
+}
+
+void fixture_serving(struct cct_block *block, const char *key, const char *label, double ttft_ms, double tpot_ms,
+                     double most, double output_tok_s, double goodput) {
+  static const char *const times[] = {"ttft", "tpot", "e2e"};
+  const double medians[] = {ttft_ms, tpot_ms, ttft_ms + 100 * tpot_ms};
+  double values[21];
+  fixture_cell(block, key, label, &output_tok_s, 1, 1)->metric = (struct cct_metric){"output_tok_s", "tok/s", "higher"};
+  for (int m = 0; m < 3; m++) {
+    struct cct_metric metric = {.unit = "ms", .better = "lower"};
+    snprintf(metric.name, sizeof metric.name, "%s", times[m]);
+    for (int i = 0; i < 21; i++)
+      values[i] = medians[m] * (i <= 10 ? 0.9 + 0.01 * i : 1 + (most - 1) * (i - 10) / 10);
+    fixture_metric(block, metric, values, 21);
+  }
+  fixture_metric(block, (struct cct_metric){"goodput", "req/s", "higher"}, &goodput, goodput > 0);
+}
+
 void fixture_write(const struct cct_block *block, const char *directory, int number) {
   struct cct_record_cell *cells = need(calloc((size_t)block->n_cells, sizeof *cells));
   struct cct_record *record = NULL;
   char path[4096];
-  for (int c = 0; c < block->n_cells; c++)
-    cells[c] =
-        (struct cct_record_cell){block->cells[c].key, block->cells[c].label, &block->cells[c].metrics[0].metric, 1};
+  for (int c = 0; c < block->n_cells; c++) {
+    struct cct_block_cell *cell = &block->cells[c];
+    struct cct_metric *metrics = need(calloc((size_t)cell->n_metrics, sizeof *metrics));
+    for (int m = 0; m < cell->n_metrics; m++)
+      metrics[m] = cell->metrics[m].metric;
+    cells[c] = (struct cct_record_cell){cell->key, cell->label, metrics, cell->n_metrics};
+  }
   snprintf(path, sizeof path, "%s/block-%04d.h5", directory, number);
   enum cct_status status = cct_record_create(path, &block->head, block->facts, block->n_facts, block->program, cells,
                                              block->n_cells, &record);
   for (int c = 0; !status && c < block->n_cells; c++) {
-    const struct cct_block_metric *metric = &block->cells[c].metrics[0];
-    status = cct_record_append(record, c, 0, metric->samples, metric->n_samples);
+    const struct cct_block_metric *metrics = block->cells[c].metrics;
+    for (int m = 0; !status && m < cells[c].n_metrics; m++)
+      status = cct_record_append(record, c, m, metrics[m].samples, metrics[m].n_samples);
     if (!status)
       status = cct_record_set_state(record, c, block->cells[c].state, block->cells[c].reason);
   }
@@ -87,5 +118,7 @@ void fixture_write(const struct cct_block *block, const char *directory, int num
     status = cct_record_finish(record);
   if (status)
     abort();
+  for (int c = 0; c < block->n_cells; c++)
+    free((void *)(uintptr_t)cells[c].metrics);
   free(cells);
 }

@@ -14,6 +14,12 @@ struct cct_block_metric *fixture_cell(struct cct_block *block, const char *key, 
 /* The same with steps around `median`, `spread` per cent apart, drawn from `seed`. */
 void fixture_steps(struct cct_block *block, const char *key, const char *label, double median, double spread, int n,
                    uint64_t seed);
+/* A further metric of the cell added last, of one rank. */
+void fixture_metric(struct cct_block *block, struct cct_metric metric, const double *values, int n);
+/* A finished cell of 21 requests with the metrics of the serving driver: ttft and tpot spread over `most` times
+ * their median; goodput 0: no request was good, and the metric has no sample. */
+void fixture_serving(struct cct_block *block, const char *key, const char *label, double ttft_ms, double tpot_ms,
+                     double most, double output_tok_s, double goodput);
 /* Writes a block by the record room; the directory exists. */
 void fixture_write(const struct cct_block *block, const char *directory, int number);
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "stats/stats.h"
 
 static const struct {
   const char *name, *text;
@@ -150,6 +149,24 @@ out:
   free(v);
   free(pairs);
   free(x);
+  return status;
+}
+
+enum cct_status cct_estimate(const struct cct_unit *units, size_t n, struct cct_interval *estimate_out) {
+  struct cct_unit *sorted = sorted_copy(units, n);
+  double *values = malloc(2 * n * sizeof *values);
+  enum cct_status status = CCT_OK;
+  if (!sorted || !values) {
+    status = cct_fail(CCT_NOMEM, "out of memory: the centre of %zu blocks", n);
+    goto out;
+  }
+  size_t boots = boot_medians(sorted, n, values, values + n);
+  for (size_t i = 0; boots == 1 && i < n; i++)
+    values[i] = sorted[i].value;
+  *estimate_out = cct_interval_mean(values, boots == 1 ? n : boots);
+out:
+  free(sorted);
+  free(values);
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "stats/stats.h"
 
 struct cct_unit {  /* one block of one cell */
   int boot, round; /* any numbers that tell boots, and rounds within a boot, apart */
@@ -45,6 +46,9 @@ struct cct_comparison {
  *  - else one boot an arm: pooled t over blocks. */
 enum cct_status cct_compare(const struct cct_unit *a, size_t na, const struct cct_unit *b, size_t nb,
                             struct cct_comparison *comparison_out) CCT_CHECKED;
+
+/* One arm alone: the mean of its boots' medians and t over them; of one boot, of its blocks. */
+enum cct_status cct_estimate(const struct cct_unit *units, size_t n, struct cct_interval *estimate_out) CCT_CHECKED;
 
 /* The A/A null of one arm: every second block of a boot against its neighbour, so that slow drift cancels, by the same
  * rule as two arms. df 0 where the arm has too few blocks. */

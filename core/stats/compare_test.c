@@ -84,10 +84,30 @@ static void halves_of_an_arm(void **state) {
   near(c.df, 0, 0);
 }
 
+static void one_arm_alone(void **state) {
+  (void)state;
+  const struct cct_unit one[] = {{1, 0, 1}, {1, 1, 2}, {1, 2, 6}};
+  const struct cct_unit several[] = {{2, 0, 5}, {1, 0, 1}, {1, 1, 2}, {1, 2, 9}, {2, 1, 7}};
+  struct cct_interval estimate;
+  assert_int_equal(cct_estimate(one, 3, &estimate), CCT_OK);
+  near(estimate.estimate, 3, 1e-12);
+  near(estimate.se, sqrt(7.0 / 3), 1e-12);
+  near(estimate.df, 2, 0);
+  assert_int_equal(cct_estimate(several, 5, &estimate), CCT_OK);
+  near(estimate.estimate, 4, 1e-12); /* of the boots' medians 2 and 6 */
+  near(estimate.se, 2, 1e-12);
+  near(estimate.df, 1, 0);
+  assert_int_equal(cct_estimate(one, 1, &estimate), CCT_OK);
+  near(estimate.df, 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rounds_of_one_boot), cmocka_unit_test(several_boots_with_both_arms),
-      cmocka_unit_test(boots_apart),        cmocka_unit_test(one_boot_an_arm),
+      cmocka_unit_test(one_arm_alone),
+      cmocka_unit_test(rounds_of_one_boot),
+      cmocka_unit_test(several_boots_with_both_arms),
+      cmocka_unit_test(boots_apart),
+      cmocka_unit_test(one_boot_an_arm),
       cmocka_unit_test(halves_of_an_arm),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

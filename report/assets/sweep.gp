@@ -14,5 +14,5 @@ set xlabel AXIS offset 0,0.2
 eval key_above
 # Side by side, so that intervals of neighbouring lines stay apart.
 DODGE(x, k) = LOG ? x * (X_HI / X_LO) ** (0.006 * (k - (SERIES + 1) / 2.0)) : x + 0.006 * (X_HI - X_LO) * (k - (SERIES + 1) / 2.0)
-plot for [k = 1:SERIES] DATA index (k + 2) using (DODGE($1, k)):2:3:4 with yerrorbars lc rgb colour(k) dt solid lw 1.2 pt 7 ps 0.55 notitle, \
-  for [k = 1:SERIES] DATA index (k + 2) using (DODGE($1, k)):2 with linespoints lc rgb colour(k) dt solid lw 2 pt 7 ps 0.55 title name_of(k)
+plot for [k = 1:SERIES] DATA index (k + 2) using (DODGE($1, k)):2 with linespoints lc rgb colour(k) dt solid lw 2 pt 7 ps 0.55 title name_of(k), \
+  for [k = 1:SERIES] DATA index (k + 2) using (DODGE($1, k)):3:(0):($4 - $3) with vectors nohead lc rgb colour(k) dt solid lw 1.2 notitle

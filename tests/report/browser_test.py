@@ -96,7 +96,7 @@ def take_pictures(name):
         run_browser("--screenshot=" + os.path.join(folder, "%s-%s.png" % (name, form)), "--window-size=" + size, *flags, page)
 
 
-REPORTS = {"boots": ["showcase", "3"], "appended": ["appended"], "many": ["cells", "60", "6000"]}
+REPORTS = {"boots": ["showcase", "3"], "appended": ["appended"], "serving": ["serving"], "many": ["cells", "60", "6000"]}
 shutil.rmtree(folder, ignore_errors=True)
 os.makedirs(folder)
 with concurrent.futures.ThreadPoolExecutor() as pool:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Run directories for tests that need a large or a full one: no machine measured them.
  *   make_run DIR showcase BOOTS   steps and collectives over layouts, batches and sizes, with noise and boot shifts
+ *   make_run DIR serving          requests by rate and by concurrency, up to where the confidential arm is full
  *   make_run DIR appended         off measured, the machine rebooted with CC on and the run appended to: one boot an
  * arm make_run DIR cells N SAMPLES  N cells, SAMPLES in all, two arms, five rounds of one boot */
 #include <math.h>
@@ -48,6 +49,21 @@ static void add_collectives(struct cct_block *block, int arm, const char *label,
     }
 }
 
+static void add_serving(struct cct_block *block, int arm, const char *label, int number) {
+  char key[512];
+  for (int by_rate = 0; by_rate < 2; by_rate++)
+    for (int load = 1; load <= 256; load *= 2) {
+      double full = load / (arm ? 96.0 : 160.0), wait = full > 1 ? 400 * (full - 1) : 0;
+      double noise = 1 + 0.03 * cct_random_normal(11, (uint64_t)(1000 * number + 2 * load + by_rate));
+      snprintf(key, sizeof key,
+               "{\"arrivals\":\"%s\",\"%s\":%d,\"layout\":\"tp=1\",\"model\":\"qwen3-8b\",\"np\":1,"
+               "\"slo\":\"ttft=200ms,tpot=10ms\",\"workload\":\"serve\"}",
+               by_rate ? "seconds" : "closed", by_rate ? "request_rate" : "concurrency", load);
+      fixture_serving(block, key, label, (8 * (1 + arm) + wait) * noise, (2.4 + arm + 4 * full) * noise, 2.5,
+                      128 * fmin(load, arm ? 96 : 160) * noise, full < 2 ? load * fmin(1, 2 - full) * noise : 0);
+    }
+}
+
 static void add_many(struct cct_block *block, int arm, int number, int cells, int samples) {
   char key[512];
   for (int c = 0; c < cells; c++) {
@@ -83,10 +99,12 @@ static void add_machine(struct cct_block *block, int arm, int number) {
 }
 
 int main(int argc, char **argv) {
+  int is_serving = argc == 3 && !strcmp(argv[2], "serving");
   int is_showcase = argc == 4 && !strcmp(argv[2], "showcase"), is_large = argc == 5 && !strcmp(argv[2], "cells"),
       is_appended = argc == 3 && !strcmp(argv[2], "appended");
-  if (!is_showcase && !is_large && !is_appended) {
-    fprintf(stderr, "usage: make_run DIR showcase BOOTS | make_run DIR appended | make_run DIR cells N SAMPLES\n");
+  if (!is_showcase && !is_large && !is_appended && !is_serving) {
+    fprintf(stderr, "usage: make_run DIR showcase BOOTS | make_run DIR serving | make_run DIR appended | make_run DIR "
+                    "cells N SAMPLES\n");
     return 2;
   }
   mkdir(argv[1], 0777);
@@ -105,6 +123,8 @@ int main(int argc, char **argv) {
           add_machine(block, arm, 5 * arm + round);
         if (is_large) {
           add_many(block, arm, number, atoi(argv[3]), atoi(argv[4]) / (atoi(argv[3]) * 10 * 2)); /* two ranks a step */
+        } else if (is_serving) {
+          add_serving(block, arm, arm ? "emulated" : "measured", number);
         } else {
           add_steps(block, arm, arm && !is_appended ? "emulated" : "measured", number, shift);
           add_collectives(block, arm, arm && !is_appended ? "emulated" : "measured", number, shift);

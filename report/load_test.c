@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Serving cells by load: which stand on one line, what of them is drawn, and what report.json says of it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "report/figures.h"
+#include "report/load.h"
+#include "report/report_fixture.h"
+
+#define MODEL "\"layout\":\"tp=1\",\"model\":\"qwen3-8b\",\"slo\":\"ttft=200ms,tpot=10ms\",\"workload\":\"serve\"}"
+
+static struct cct_runs runs;
+static struct cct_report report;
+static struct cct_figures figures;
+
+static void near(double is, double wanted, double within) {
+  if (!(fabs(is - wanted) <= within))
+    fail_msg("%.9g where %.9g is expected, within %g", is, wanted, within);
+}
+
+/* Blocks of one round lie 1 % above those of the round before; the arm takes twice the time and is never good. */
+static void make(const char *const *keys, int n_keys, int rounds) {
+  for (int round = 0; round < rounds; round++)
+    for (int arm = 0; arm < 2; arm++) {
+      struct cct_block *block = fixture_block(arm ? "emulated:b200x8-tdx" : "off", 0, round);
+      for (int k = 0; k < n_keys; k++) {
+        double shift = pow(1.01, round) * (arm ? 2 : 1) * (1 + k);
+        fixture_serving(block, keys[k], arm ? "emulated" : "measured", 20 * shift, 4 * shift, 30, 1000 / shift,
+                        arm ? 0 : 5 / shift);
+      }
+      assert_int_equal(cct_runs_add(&runs, 0, "RUN", block), CCT_OK);
+    }
+  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  assert_int_equal(cct_figures_make(&report, &figures), CCT_OK);
+}
+
+static int clear(void **state) {
+  (void)state;
+  cct_figures_free(&figures);
+  cct_report_free(&report);
+  cct_runs_free(&runs);
+  runs = (struct cct_runs){0};
+  return 0;
+}
+
+/* Points come sorted; a cell that differs in more than the axis is on another line, and one point is no line. */
+static void lines_hold_all_but_the_axis(void **state) {
+  (void)state;
+  static const char *const keys[] = {
+      "{\"arrivals\":\"closed\",\"concurrency\":16," MODEL,
+      "{\"arrivals\":\"closed\",\"concurrency\":4," MODEL,
+      "{\"arrivals\":\"closed\",\"concurrency\":64," MODEL,
+      "{\"arrivals\":\"closed\",\"concurrency\":4,\"host_us\":900," MODEL,
+      "{\"arrivals\":\"closed\",\"concurrency\":8,\"host_us\":900," MODEL,
+      "{\"arrivals\":\"closed\",\"concurrency\":8,\"host_us\":700," MODEL,
+      "{\"arrivals\":\"seconds\",\"request_rate\":2.5," MODEL,
+      "{\"arrivals\":\"seconds\",\"request_rate\":0.5," MODEL,
+  };
+  make(keys, 8, 2);
+  struct cct_loads loads;
+  assert_int_equal(cct_loads_find(&report, &loads), CCT_OK);
+  assert_int_equal(loads.n, 3);
+  assert_string_equal(loads.items[0].axis, "concurrency");
+  assert_int_equal(loads.items[0].n, 3);
+  near(loads.items[0].points[0].x, 4, 0);
+  near(loads.items[0].points[2].x, 64, 0);
+  assert_int_equal(loads.items[1].n, 2);
+  assert_non_null(strstr(loads.items[1].key, "\"host_us\":900"));
+  assert_string_equal(loads.items[2].axis, "request_rate");
+  near(loads.items[2].points[0].x, 0.5, 0);
+  cct_loads_free(&loads);
+  static const char *const names[] = {"load_concurrency", "load_concurrency_2", "load_request_rate"};
+  for (int i = 0; i < 3; i++) {
+    assert_string_equal(figures.items[i].name, names[i]); /* before every other figure */
+    assert_non_null(strstr(figures.items[i].data.s, "limit 200"));
+  }
+  assert_null(strstr(figures.items[2].data.s, "host_us"));
+  assert_non_null(strstr(figures.items[1].data.s, "qwen3-8b tp=1, host_us 900"));
+  assert_non_null(strstr(figures.items[2].data.s, "requests that come a second"));
+}
+
+static void values_are_the_arms_own(void **state) {
+  (void)state;
+  static const char *const keys[] = {"{\"arrivals\":\"closed\",\"concurrency\":1," MODEL,
+                                     "{\"arrivals\":\"closed\",\"concurrency\":2," MODEL};
+  struct cct_loads loads;
+  struct cct_load_seen seen;
+  make(keys, 2, 5);
+  assert_int_equal(cct_loads_find(&report, &loads), CCT_OK);
+  const struct cct_load_point *point = &loads.items[0].points[1];
+  double half = 2.776445 * log(1.01) * sqrt(2.5 / 5); /* t of 4 degrees, blocks 1 % apart */
+  assert_int_equal(cct_load_see(&report, point, CCT_LOAD_TTFT, 1, &seen), CCT_OK);
+  near(seen.value, 80 * 1.01 * 1.01, 1e-9); /* the middle of five rounds */
+  near(log(seen.hi / seen.value), half, 1e-6);
+  near(log(seen.value / seen.lo), half, 1e-6);
+  assert_int_equal(cct_load_see(&report, point, CCT_LOAD_OUTPUT_TOK_S, 1, &seen), CCT_OK);
+  near(seen.value, 250 / 1.01 / 1.01, 1e-9);
+  near(log(seen.hi / seen.value), half, 1e-6);
+  assert_int_equal(cct_load_see(&report, point, CCT_LOAD_TTFT_P99, 0, &seen), CCT_OK);
+  near(seen.value, 40 * 1.0201 * (1 + 29 * 0.98), 1e-6);
+  /* Where no request kept its limits there is no sample: that is none a second, and no gap in the line. */
+  assert_int_equal(cct_load_see(&report, point, CCT_LOAD_GOODPUT, 1, &seen), CCT_OK);
+  near(seen.value, 0, 0);
+  assert_true(isnan(seen.lo));
+  assert_int_equal(cct_load_see(&report, point, CCT_LOAD_GOODPUT, 0, &seen), CCT_OK);
+  near(seen.value, 2.5 / 1.0201, 1e-9);
+  cct_loads_free(&loads);
+}
+
+static void report_json_has_the_rows(void **state) {
+  (void)state;
+  static const char *const keys[] = {"{\"arrivals\":\"closed\",\"concurrency\":1," MODEL,
+                                     "{\"arrivals\":\"closed\",\"concurrency\":2," MODEL};
+  struct cct_json *document;
+  make(keys, 2, 2);
+  assert_int_equal(cct_report_to_json(&report, NULL, &document), CCT_OK);
+  const struct cct_json *rows = cct_json_member(document, "load"), *row = cct_json_element(rows, 3);
+  assert_int_equal(cct_json_size(rows), 4);
+  assert_string_equal(cct_json_string(cct_json_member(row, "axis")), "concurrency");
+  near(cct_json_number(cct_json_member(row, "concurrency")), 2, 0);
+  assert_string_equal(cct_json_string(cct_json_member(row, "arm")), "emulated:b200x8-tdx");
+  near(cct_json_number(cct_json_member(row, "ttft")), 80 * sqrt(1.01), 1e-9);
+  near(cct_json_number(cct_json_member(row, "goodput")), 0, 0);
+  assert_int_equal(cct_json_size(cct_json_member(row, "ttft_ci95")), 2);
+  assert_int_equal(cct_json_type(cct_json_member(row, "goodput_ci95")), CCT_JSON_NULL);
+  assert_string_equal(cct_json_string(cct_json_member(cct_json_member(row, "parameters"), "model")), "qwen3-8b");
+  cct_json_free(document);
+}
+
+/* A time that spans decades has a logarithmic axis, on which 0 has no place; throughput begins at 0. */
+static void axes_fit_what_they_show(void **state) {
+  (void)state;
+  static const char *const keys[] = {"{\"arrivals\":\"closed\",\"concurrency\":1," MODEL,
+                                     "{\"arrivals\":\"closed\",\"concurrency\":2," MODEL};
+  make(keys, 2, 2);
+  const struct cct_figure *figure = cct_figures_find(&figures, "load_concurrency");
+  assert_non_null(strstr(figure->numbers.s, "array LOGY[4] = [1, 1, 0, 0]"));
+  assert_non_null(strstr(figure->numbers.s, "array LIMIT[4] = [200, 10, 0, 0]"));
+  assert_non_null(strstr(figure->numbers.s, "LOG = 0"));
+  assert_non_null(strstr(figure->numbers.s, "array TICK[2] = [1, 2]"));
+}
+
+/* More lines than a page has room for are counted. */
+static void what_has_no_room_is_said(void **state) {
+  (void)state;
+  static char keys[12][300];
+  const char *borrowed[12];
+  for (int i = 0; i < 12; i++) {
+    snprintf(keys[i], sizeof keys[i], "{\"arrivals\":\"closed\",\"concurrency\":%d,\"host_us\":%d," MODEL, 1 + i % 2,
+             i / 2);
+    borrowed[i] = keys[i];
+  }
+  make(borrowed, 12, 2);
+  assert_non_null(cct_figures_find(&figures, "load_concurrency_4"));
+  assert_null(cct_figures_find(&figures, "load_concurrency_5"));
+  assert_non_null(strstr(cct_figures_find(&figures, "load_concurrency_4")->caption.s, "2 further sweeps of load"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(lines_hold_all_but_the_axis, clear),
+      cmocka_unit_test_teardown(values_are_the_arms_own, clear),
+      cmocka_unit_test_teardown(report_json_has_the_rows, clear),
+      cmocka_unit_test_teardown(axes_fit_what_they_show, clear),
+      cmocka_unit_test_teardown(what_has_no_room_is_said, clear),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
