@@ -40,7 +40,8 @@ static void put_values(void) {
 }
 
 enum cct_status cct_cmd_completion(const struct cct_options *options, const char *const *args, int n_args) {
-  (void)options;
+  if (options->v[CCT_OPT_JSON].i)
+    return cct_fail(CCT_USAGE, "--json: completion prints a shell script; leave it out");
   if (n_args != 1 || strcmp(args[0], "bash"))
     return cct_fail(CCT_USAGE, "completion takes the shell: bash");
   puts("_cctax() {\n  local cur=${COMP_WORDS[COMP_CWORD]} flags=");

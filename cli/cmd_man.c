@@ -82,7 +82,8 @@ static void put_exit_codes(void) {
 }
 
 enum cct_status cct_cmd_man(const struct cct_options *options, const char *const *args, int n_args) {
-  (void)options;
+  if (options->v[CCT_OPT_JSON].i)
+    return cct_fail(CCT_USAGE, "--json: man prints a manual page; leave it out");
   if (n_args)
     return cct_fail(CCT_USAGE, "'%s': man takes no argument", args[0]);
   puts(".TH CCTAX 1 \"\" \"cctax " CCT_VERSION "\" \"User Commands\"\n"

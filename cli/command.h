@@ -18,7 +18,7 @@
   X(coll, CCT_COLL, "", "time collectives under nccl-tests' flags, and print its table")                               \
   X(tune, CCT_TUNE, "", "rules for NCCL's tuner plugin: never slower than its default, faster where shown")            \
   X(report, CCT_REPORT, "RUN...", "compare the arms of runs: table, figures, one self-contained page")                 \
-  X(show, CCT_SHOW, "RUN|PROFILE", "print a run or a profile as text")                                                 \
+  X(show, CCT_SHOW, "RUN|PROFILE", "print a run or a profile, as text or as JSON")                                     \
   X(check, CCT_CHECK, "RUN", "hold everything in a run against its digests")                                           \
   X(version, CCT_SELF, "", "the version of this program")                                                              \
   X(man, CCT_SELF, "", "the manual page: cctax man | man -l -")                                                        \

@@ -103,6 +103,7 @@ static void values_are_the_arms_own(void **state) {
   assert_int_equal(cct_load_see(&report, point, CCT_LOAD_OUTPUT_TOK_S, 1, &seen), CCT_OK);
   near(seen.value, 250 / 1.01 / 1.01, 1e-9);
   near(log(seen.hi / seen.value), half, 1e-6);
+  near(log(seen.value / seen.lo), half, 1e-6);
   assert_int_equal(cct_load_see(&report, point, CCT_LOAD_TTFT_P99, 0, &seen), CCT_OK);
   near(seen.value, 40 * 1.0201 * (1 + 29 * 0.98), 1e-6);
   /* Where no request kept its limits there is no sample: that is none a second, and no gap in the line. */
