@@ -6,12 +6,10 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    import h5py  # noqa: F401
-except ImportError:
-    print("skipped: python3-h5py is not installed")
-    sys.exit(77)
+sys.path.append(sys.path[0] + "/../../tests")
+import checks
 
+checks.h5py_or_skip()
 program, document = sys.argv[1:3]
 lines = re.search(r"```python\n(.*?)```", open(document).read(), re.S).group(1)
 assert len(lines.strip().splitlines()) <= 10, "docs/record.md promises ten lines"

@@ -4,22 +4,24 @@
 completes them. Help fits 100 columns. manual.py CCTAX"""
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
+
+sys.path.append(sys.path[0] + "/..")
+import checks
 
 CCTAX = sys.argv[1]
 
 
 def said(*words):
-    return subprocess.run([CCTAX, *words], capture_output=True, text=True, check=True).stdout
+    return checks.printed(CCTAX, *words)
 
 
 def completed(line):
     """What bash offers behind the line's last word."""
     script = f"""source <({CCTAX} completion bash); COMP_WORDS=({line}); [[ '{line}' == *' ' ]] && COMP_WORDS+=('')
 COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _cctax; printf '%s\\n' "${{COMPREPLY[@]}}" """
-    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    return checks.printed("bash", "-c", script).split()
 
 
 def main():
@@ -45,11 +47,11 @@ def main():
         page.write(manual)
         page.flush()
         if shutil.which("lexgrog"):
-            done = subprocess.run(["lexgrog", page.name], capture_output=True, text=True)
+            done = checks.perform("lexgrog", page.name)
             if done.returncode or "what confidential computing costs" not in done.stdout:
                 wrong.append(f"lexgrog: {done.stdout}{done.stderr}")
         if shutil.which("groff"):
-            done = subprocess.run(["groff", "-man", "-Tascii", "-ww", page.name], capture_output=True, text=True)
+            done = checks.perform("groff", "-man", "-Tascii", "-ww", page.name)
             if done.returncode or done.stderr:
                 wrong.append(f"groff: {done.stderr}")
     print("\n".join(wrong) or f"{len(commands)} commands, {n_flags} flags")

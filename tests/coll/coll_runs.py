@@ -12,25 +12,14 @@ import sys
 import tempfile
 import time
 
-THEIRS = dict(os.environ)
-os.environ["HDF5_USE_FILE_LOCKING"] = "FALSE"  # here, to look into a block that is being written
-try:
-    import h5py
-except ImportError:
-    print("skipped: python3-h5py is not installed")
-    sys.exit(77)
+sys.path.append(sys.path[0] + "/..")
+import checks
 
+h5py = checks.h5py_or_skip(is_written=True)
 CCTAX = os.path.realpath(sys.argv[1])
 ROOT = tempfile.mkdtemp(prefix="cctax-coll-")
-failures = 0
-
-
-def say(is_held, text, more=""):
-    global failures
-    failures += not is_held
-    print(f"{'held  ' if is_held else 'FAILED'} {text}", flush=True)
-    if not is_held:
-        print("\n".join("         " + line for line in str(more).splitlines()[:20]), flush=True)
+CHECKS = checks.Checks()
+say = CHECKS.say
 
 
 def command(name, flags):
@@ -38,8 +27,7 @@ def command(name, flags):
 
 
 def coll(name, flags, **environment):
-    return subprocess.run(command(name, flags), capture_output=True, text=True, timeout=100, check=False,
-                          env=dict(THEIRS, **environment))
+    return checks.perform(*command(name, flags), timeout=100, **environment)
 
 
 def rows_of(done):
@@ -152,22 +140,8 @@ def refused():
         done = coll("refused", flags)
         say(done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1 and not os.path.exists(os.path.join(ROOT, "refused")),
             f"refused in one line: {words}", done.stderr)
-    done = subprocess.run([CCTAX, "coll", "-o", "avg"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = checks.perform(CCTAX, "coll", "-o", "avg", cwd=ROOT)
     say(done.returncode == 2 and "did you mean --op avg?" in done.stderr and not os.path.exists(os.path.join(ROOT, "avg")), "-o avg", done.stderr)
-
-
-def ranks_of(run):
-    """Process ids of the ranks at work on a run."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if os.path.basename(words[0]) == "cctax-rank" and os.path.realpath(run) in words:
-            found.append(int(pid))
-    return sorted(found)
 
 
 def is_first_done(partial):
@@ -181,21 +155,21 @@ def is_first_done(partial):
 def interrupted(name, number, seconds, words):
     """A rank gets a signal in the midst of the second cell, which would go on for a minute, burst by burst."""
     flags = "--backend host -g 2 -b 64 -e 16M -f 262144 -n 20 -w 0 --samples 300 --place out -c 0 "
-    run = os.path.join(ROOT, name)
+    run = os.path.join(os.path.realpath(ROOT), name)
     with open(os.path.join(ROOT, name + ".err"), "w+", encoding="utf-8") as error:
-        process = subprocess.Popen(command(name, flags + f"-T {seconds}"), stdout=subprocess.PIPE, stderr=error, text=True, env=THEIRS)
+        process = subprocess.Popen(command(name, flags + f"-T {seconds}"), stdout=subprocess.PIPE, stderr=error, text=True, env=checks.ENVIRONMENT)
         start = time.monotonic()
         partial = os.path.join(run, "block-0000.h5.partial")
         while time.monotonic() - start < 60 and not is_first_done(partial) and process.poll() is None:
             time.sleep(0.1)
-        ranks = ranks_of(run)
+        ranks = checks.ranks_of(run)
         time.sleep(0.5)
         if len(ranks) == 2:
             os.kill(ranks[1], number)
         out = process.communicate(timeout=60)[0]
         error.seek(0)
         said = error.read()
-    left = ranks_of(run)
+    left = checks.ranks_of(run)
     rows = table(out)[0]
     say(process.returncode == 3 and not left, f"{name}: exit 3, no process left", f"exit {process.returncode}, {left}\n{said}")
     say(re.search(words, said), f"{name}: named", said)
@@ -214,5 +188,4 @@ try:
         print(f"       {part.__name__}: {time.monotonic() - begin:.1f} s")
 finally:
     shutil.rmtree(ROOT, ignore_errors=True)
-print(f"{failures} failed")
-sys.exit(failures > 0)
+CHECKS.end()

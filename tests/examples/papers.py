@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # papers.py CCTAX SOURCE: every examples/paper-*.json and examples/training-*.json that serves nothing opens with its
 # question, runs in sim, ends with every cell done, and no confidential arm of it is faster than the clear one.
-import glob, json, os, re, subprocess, sys, tempfile
+import glob, json, os, sys, tempfile
+
+sys.path.append(sys.path[0] + "/..")
+import checks
 
 cctax, source = sys.argv[1:3]
 profiles = {"rtx": "rtx-pro-6000-sev-snp", "decode-loop": "rtx-pro-6000-sev-snp", "b300": "b300-sev-snp"}
@@ -18,14 +21,12 @@ def check(path):
         return 0
     profile = next((p for word, p in profiles.items() if word in name), "b200x8-tdx")
     with tempfile.TemporaryDirectory() as folder:
-        command = [cctax, "run", path, "--backend", "sim", "--profile", profile, "--rounds", "1", "--samples", "1", "--warmup",
-                   "0", "--procs", "1", "-q", "-o", folder + "/run"] + shorter.get(name, [])
-        run = subprocess.run(command, capture_output=True, text=True)
-        if run.returncode:
-            bad.append(f"{name}: exit {run.returncode}: {run.stderr.strip()[-300:]}")
+        try:
+            document = checks.reported(cctax, folder + "/run", path, "--backend", "sim", "--profile", profile, "--rounds", "1",
+                                       "--samples", "1", "--warmup", "0", "--procs", "1", *shorter.get(name, []))
+        except SystemExit as trouble:
+            bad.append(f"{name}: {trouble}")
             return 1
-        report = subprocess.run([cctax, "report", folder + "/run", "--json"], capture_output=True, text=True)
-        document = json.loads(report.stdout)
     for row in document["cells"]:
         if row["verdict"] == "refused" or row["time_overhead_pct"] is None or row["time_overhead_pct"] < -1e-6:
             bad.append(f"{name}: {row['workload']} {row['parameters']}, {row['arm']}: {row['verdict']} {row['time_overhead_pct']}")

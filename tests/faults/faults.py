@@ -16,12 +16,11 @@ import sys
 import tempfile
 import time
 
-try:
-    import h5py
-except ImportError:
-    print("skipped: python3-h5py is not installed")
-    sys.exit(77)
+sys.path.append(sys.path[0] + "/..")
+import checks
+from checks import processes
 
+h5py = checks.h5py_or_skip()
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEADLINE_S = 2  # of a block without progress
 SUITE = {
@@ -40,20 +39,6 @@ KILLED = dict(SUITE, rounds=1, samples=4, cells=[{"batch": [1, 2, 4]}])  # many 
 def fail(text):
     print(f"FAILED: {text}", flush=True)
     sys.exit(1)
-
-
-def processes(run):
-    """Every process that works on the folder: {pid: name}."""
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
-            state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            continue
-        if run.encode() in words and int(pid) != os.getpid() and state != "Z":
-            found[int(pid)] = os.path.basename(words[0]).decode()
-    return found
 
 
 def cells(run):

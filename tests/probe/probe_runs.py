@@ -7,22 +7,17 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.append(sys.path[0] + "/..")
+import checks
+
 CCTAX, TWIN, NVML = map(os.path.realpath, sys.argv[1:4])
 ROOT = tempfile.mkdtemp(prefix="cctax-probe-")
-failures = 0
-
-
-def say(is_held, text, more=""):
-    global failures
-    failures += not is_held
-    print(f"{'held  ' if is_held else 'FAILED'} {text}", flush=True)
-    if not is_held:
-        print("\n".join("         " + line for line in str(more).splitlines()[:40]), flush=True)
+CHECKS = checks.Checks(most=40)
+say = CHECKS.say
 
 
 def install():
@@ -34,10 +29,9 @@ def install():
 
 
 def cctax(*arguments, costs="", gpus=2, name="NVIDIA H200"):
-    environment = dict(os.environ, TWIN_COSTS=costs, FAKE_CC="0,0", FAKE_DRIVER="580.159.04", TMPDIR=ROOT,
-                       FAKE_GPUS=";".join([name] * gpus), LD_LIBRARY_PATH=NVML + ":" + os.environ.get("LD_LIBRARY_PATH", ""))
-    return subprocess.run([os.path.join(ROOT, "bin", "cctax"), *arguments], env=environment, capture_output=True, text=True, timeout=150,
-                          check=False)
+    return checks.perform(os.path.join(ROOT, "bin", "cctax"), *arguments, timeout=150, TWIN_COSTS=costs, FAKE_CC="0,0",
+                          FAKE_DRIVER="580.159.04", TMPDIR=ROOT, FAKE_GPUS=";".join([name] * gpus),
+                          LD_LIBRARY_PATH=NVML + ":" + os.environ.get("LD_LIBRARY_PATH", ""))
 
 
 def tried(costs="", gpus=2):
@@ -84,15 +78,10 @@ def doctor():
 
 def values(run):
     """{probe or experiment, memory, bytes: (value, samples)} of the first metric."""
-    found, cell = {}, {}
-    for line in cctax("show", run).stdout.splitlines():
-        head = re.match(r"cell \d+: (\{.*\})", line)
-        value = re.match(r"\s+off\s+\S+\s+([-\d.e+]+) \S+\s+(\d+) in 1 blocks", line)
-        if head:
-            cell = json.loads(head.group(1))
-        elif value and cell:
-            found.setdefault((cell.get("experiment") or cell["probe"], cell.get("memory"), cell.get("bytes")),
-                             (float(value.group(1)), int(value.group(2))))
+    found = {}
+    for cell, rows in checks.shown_cells(cctax("show", run).stdout):
+        for _, _, value, samples in rows[:1]:
+            found[cell.get("experiment") or cell["probe"], cell.get("memory"), cell.get("bytes")] = value, samples
     return found
 
 
@@ -157,4 +146,4 @@ try:
     stripped()
 finally:
     shutil.rmtree(ROOT)
-sys.exit(1 if failures else 0)
+CHECKS.end()

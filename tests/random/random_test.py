@@ -7,13 +7,13 @@ forms: what emulate() makes of a legal job is legal, runs as the law says, and n
 import concurrent.futures
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.append(sys.path[0] + "/..")
 import law
 import programs
+from checks import printed
 
 REPETITIONS, STEPS, PROCESSES, LOT = 3, 7, "1,2,8", 50
 
@@ -51,10 +51,7 @@ def ask(tool, mpiexec, binding, files, repetitions=REPETITIONS):
 
 
 def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{command[0]} ended with {done.returncode}: {done.stderr[:400]}")
-    return done.stdout.splitlines()
+    return printed(*command).splitlines()
 
 
 def check(tool, mpiexec, at, end):

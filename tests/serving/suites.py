@@ -5,24 +5,14 @@ table says: which setting costs, which does not, and in what order."""
 import glob
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
+sys.path.append(sys.path[0] + "/..")
+import checks
+
 CCTAX, SOURCE = sys.argv[1:3]
 wrong = []
-
-
-def run(path, folder):
-    done = subprocess.run([CCTAX, "run", path, "--backend", "sim", "--rounds", "1", "-o", folder, "-q"], capture_output=True, text=True)
-    if done.returncode:
-        wrong.append(f"{os.path.basename(path)}: run: exit {done.returncode}: {done.stderr.strip()[:300]}")
-        return None
-    done = subprocess.run([CCTAX, "report", folder, "--json"], capture_output=True, text=True)
-    if done.returncode:
-        wrong.append(f"{os.path.basename(path)}: report: exit {done.returncode}: {done.stderr.strip()[:300]}")
-        return None
-    return json.loads(done.stdout)["cells"]
 
 
 def added(cells, metric, key):
@@ -73,9 +63,11 @@ def main():
             suite = json.load(file)
         ask(name, "?" in suite.get("question", ""), "it opens with no question")
         with tempfile.TemporaryDirectory() as folder:
-            cells = run(path, f"{folder}/run")
-        if cells is None:
-            continue
+            try:
+                cells = checks.reported(CCTAX, f"{folder}/run", path, "--backend", "sim", "--rounds", "1")["cells"]
+            except SystemExit as trouble:
+                wrong.append(f"{name}: {trouble}")
+                continue
         ask(name, {"output_tok_s", "ttft", "ttft_p99", "tpot", "itl", "itl_p99", "e2e", "step"} <= {c["metric"] for c in cells},
             "a metric is missing")
         ask(name, all(c["verdict"] != "refused" for c in cells), "a comparison is refused")

@@ -16,9 +16,11 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 import tempfile
+
+sys.path.append(sys.path[0] + "/..")
+from checks import perform, printed, reported
 
 SOURCE = os.environ["CCT_SOURCE"]
 LAUNCHES, COPIES, REDUCES, COPY_BYTES, REDUCE_BYTES = 20, 4, 6, 4_000_000, 100_000_000
@@ -136,17 +138,9 @@ def suite(name, arms, cells, rounds, samples):
                 "cells": [{"program": cell, "calls": 1} for cell in cells]})
 
 
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: exit {done.returncode}: {done.stderr}")
-    return done.stdout
-
-
 def run_and_report(cctax, name, arms, cells, machine, rounds=1):
     suite(name + ".json", arms, cells, rounds, 2)
-    call(cctax, "run", "-q", name + ".json", "-o", name, "--backend", "sim", "--procs", "1", "--profile", machine + ".json")
-    return json.loads(call(cctax, "report", name, "--json"))["cells"]
+    return reported(cctax, name, name + ".json", "--backend", "sim", "--procs", "1", "--profile", machine + ".json")["cells"]
 
 
 def judge(row, cells, arm, pct, shares):
@@ -215,10 +209,10 @@ def readings(cctax):
         profile["name"] = "stream-" + name
         save(f"stream-{name}.json", profile)
         arms[f"emulated:./stream-{name}.json"] = (us, what)
-    call(cctax, "run", "-q", "-o", "readings", "--backend", "sim", "--program", SOURCE + "/examples/decode-skeleton.json", "--calls",
-         "512", "--rounds", "1", "--samples", "2", "--condition", ",".join(["off"] + list(arms)))
+    document = reported(cctax, "readings", "--backend", "sim", "--program", SOURCE + "/examples/decode-skeleton.json", "--calls",
+                        "512", "--rounds", "1", "--samples", "2", "--condition", ",".join(["off"] + list(arms)))
     print("the source measured 2644 us clear and 6358 us confidential")
-    for row in json.loads(call(cctax, "report", "readings", "--json"))["cells"]:
+    for row in document["cells"]:
         us, what = arms[row["arm"]]
         print(f"  {what:32} {row['median']:6.0f} us, x{row['median'] / row['baseline_median']:.2f} ({row['label']})")
         expect(what, row["median"], us, 0.6)
@@ -229,9 +223,9 @@ def readings(cctax):
 def conditions(cctax):
     step = ["--model", "qwen3-0.6b", "--workload", "decode", "--layers", "2", "--rounds", "1", "--samples", "2", "--warmup", "1"]
     wide = ["--layouts", "tp=8", "--np", "8", "--model", "qwen3-8b", "--workload", "decode", "--batch", "1024"]
-    call(cctax, "run", "-q", "-o", "sim", "--backend", "sim", "--procs", "1", "--rounds", "1", "--samples", "2", *wide, "--condition",
-         "off,stripped,emulated:b200x8-tdx")
-    rows = {row["arm"]: row for row in json.loads(call(cctax, "report", "sim", "--json"))["cells"]}
+    document = reported(cctax, "sim", "--backend", "sim", "--procs", "1", "--rounds", "1", "--samples", "2", *wide, "--condition",
+                        "off,stripped,emulated:b200x8-tdx")
+    rows = {row["arm"]: row for row in document["cells"]}
     stripped, emulated = rows["stripped"], rows["emulated:b200x8-tdx"]
     expect("sim stripped, all its cost is capability", stripped["boundaries_pct"]["lost_capability"], stripped["time_overhead_pct"])
     for row in rows.values():
@@ -239,25 +233,22 @@ def conditions(cctax):
     if not 0 < stripped["time_overhead_pct"] < emulated["time_overhead_pct"]:
         wrong.append(f"sim: stripped {stripped['time_overhead_pct']}, emulated {emulated['time_overhead_pct']}")
 
-    host = [cctax, "run", "-q", "--backend", "host", "--scale", "4000", *step]
-    refused = subprocess.run([*host, "-o", "stripped", "--layouts", "tp=2", "--np", "2", "--condition", "off,stripped"],
-                             capture_output=True, text=True, check=False)
+    host = ["--backend", "host", "--scale", "4000", *step]
+    refused = perform(cctax, "run", *host, "-q", "-o", "stripped", "--layouts", "tp=2", "--np", "2", "--condition", "off,stripped")
     if refused.returncode != 2 or refused.stderr.count("\n") != 1 or os.path.exists("stripped"):
         wrong.append(f"host stripped: exit {refused.returncode}: {refused.stderr}")
     cores = len(os.sched_getaffinity(0))
-    call(*host, "-o", "host", "--layouts", "tp=1", "--np", "1", "--condition", "off,emulated:b200x8-tdx")
-    row, = json.loads(call(cctax, "report", "host", "--json"))["cells"]
+    row, = reported(cctax, "host", *host, "--layouts", "tp=1", "--np", "1", "--condition", "off,emulated:b200x8-tdx")["cells"]
     # a real clock on shared cores: the conformance suite judges sizes, where it was left alone
     if row["label"] != "emulated,scaled" or row["time_overhead_pct"] is None:
         wrong.append(f"host: label {row['label']}, time {row['time_overhead_pct']}")
-    shown = call(cctax, "show", "host")
+    shown = printed(cctax, "show", "host")
     if not re.search(r"bounce_h2d_pinned +paced: a core here seals [0-9.]+ GB/s", shown):
         wrong.append("cctax show does not say how bounce copies were paced")
     if cores >= 8:
         print(f"not oversubscribed with {cores} cores")
         return
-    call(*host, "-o", "crowd", "--layouts", "tp=8", "--np", "8", "--condition", "off,emulated:b200x8-tdx")
-    row, = json.loads(call(cctax, "report", "crowd", "--json"))["cells"]
+    row, = reported(cctax, "crowd", *host, "--layouts", "tp=8", "--np", "8", "--condition", "off,emulated:b200x8-tdx")["cells"]
     if row["label"] != "emulated,oversubscribed,scaled" or row["verdict"] != "refused" or row["time_overhead_pct"] is not None:
         wrong.append(f"crowd: label {row['label']}, verdict {row['verdict']}, time {row['time_overhead_pct']}")
 
@@ -281,14 +272,15 @@ def noise(cctax, program, seeds=16):
     suite("forth.json", ["off", "emulated:./none.json", "emulated:./mixed.json"], cells, 5, 50)
     suite("back.json", ["emulated:./mixed.json", "emulated:./none.json"], back, 5, 50)
     ratios = SOURCE + "/tests/data/h200x2/noise-ratios.txt"
-    call(cctax, "run", "-q", "forth.json", "-o", "front", "--backend", "sim", "--procs", "1", "--profile", "all.json", "--noise",
-         ratios, "--seed", "1")
-    front = [row["ci95_pct"] for row in json.loads(call(cctax, "report", "front", "--json"))["cells"]]
+    document = reported(cctax, "front", "forth.json", "--backend", "sim", "--procs", "1", "--profile", "all.json", "--noise", ratios,
+                        "--seed", "1")
+    front = [row["ci95_pct"] for row in document["cells"]]
     counts = {}
     # A recorded machine: to ask the PCI bus takes longer than a block of sim.
-    os.environ["CCTAX_MACHINE"] = SOURCE + "/tests/data/machines/two-socket-8gpu"
+    machine = SOURCE + "/tests/data/machines/two-socket-8gpu"
     for name in ("forth", "back"):
-        lines = [line.split("\t") for line in call(program, name + ".json", "all.json", ratios, str(seeds)).splitlines()]
+        said = printed(program, name + ".json", "all.json", ratios, str(seeds), CCTAX_MACHINE=machine)
+        lines = [line.split("\t") for line in said.splitlines()]
         if name == "forth" and not all(math.isclose(float(lo), a, rel_tol=1e-6) and math.isclose(float(hi), b, rel_tol=1e-6)
                                        for (_, _, lo, hi), (a, b) in zip(lines, front, strict=False)):
             wrong.append(f"the front end prints other intervals: {front}, {lines[:len(front)]}")

@@ -14,21 +14,17 @@ import sys
 import tempfile
 import time
 
+sys.path.append(sys.path[0] + "/..")
+import checks
+
 CCTAX = os.path.realpath(sys.argv[1])
 DATA = os.environ.get("CCTAX_DATA") or os.path.join(os.path.dirname(__file__), "..", "..", "data")
 ROOT = tempfile.mkdtemp(prefix="cctax-tune-")
 PROFILE, NOISE = os.path.join(ROOT, "machine.json"), os.path.join(ROOT, "noise.txt")
 GRID = (f"--backend sim --profile {PROFILE} --noise {NOISE} -g 2 --collective all_reduce,all_gather -b 256K -e 64M -f 16 "
         "--algorithms ring --channels 32 --samples 3 --procs 1")
-failures = 0
-
-
-def say(is_held, text, more=""):
-    global failures
-    failures += not is_held
-    print(f"{'held  ' if is_held else 'FAILED'} {text}", flush=True)
-    if not is_held:
-        print("\n".join("         " + line for line in str(more).splitlines()[:30]), flush=True)
+CHECKS = checks.Checks(most=30)
+say = CHECKS.say
 
 
 def command(name, flags):
@@ -36,8 +32,7 @@ def command(name, flags):
 
 
 def tune(name, flags, **environment):
-    return subprocess.run(command(name, flags), capture_output=True, text=True, timeout=150, check=False,
-                          env=dict(os.environ, **environment))
+    return checks.perform(*command(name, flags), timeout=150, **environment)
 
 
 def read(*parts):
@@ -95,8 +90,7 @@ def rules_are_found():
     conf, script = read("a", "nccl.conf"), read("a", "environment.sh")
     say("\nNCCL_MIN_CTAS=32\nNCCL_MAX_CTAS=32\n" in conf and f"\nCCTAX_TUNER_RULES={os.path.realpath(ROOT)}/a/rules.csv\n" in conf,
         "nccl.conf", conf)
-    shell = subprocess.run(["sh", "-c", f". {ROOT}/a/environment.sh; echo $NCCL_MAX_CTAS $CCTAX_TUNER_RULES"],
-                           capture_output=True, text=True, check=False).stdout
+    shell = checks.perform("sh", "-c", f". {ROOT}/a/environment.sh; echo $NCCL_MAX_CTAS $CCTAX_TUNER_RULES").stdout
     say(shell == f"32 {os.path.realpath(ROOT)}/a/rules.csv\n", "environment.sh", script)
     page = read("a", "report", "index.html")
     say("What do rules gain over NCCL&#39;s own choices?" in page or "What do rules gain over NCCL's own choices?" in page and
@@ -227,4 +221,4 @@ for part in (rules_are_found, objectives_differ, interrupted_is_resumed, damage_
              bad_input_is_refused, others_are_told):
     part()
 shutil.rmtree(ROOT)
-sys.exit(failures > 0)
+CHECKS.end()

@@ -4,37 +4,33 @@
 place, registered buffers, what NCCL chose, and that a wrong element is found. Prints one line a part; exit 1 if one failed."""
 import json
 import os
-import subprocess
 import sys
 import time
 
+sys.path.append(sys.path[0] + "/../..")
+import checks
+
 CCTAX, OUT = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2])
 COLLECTIVES = "all_reduce,all_gather,reduce_scatter,all_to_all,all_to_allv,broadcast,reduce,send_recv"
-failures = 0
+CHECKS = checks.Checks(most=12)
+say = CHECKS.say
 
 
 def coll(name, flags, wanted=0, **environment):
     """The rows of a run, its stderr, and whether it ended as wanted."""
     start = time.monotonic()
     command = [CCTAX, "coll", "-o", os.path.join(OUT, "run-" + name), "--backend", "cuda", "--json", "-q", *flags.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=dict(os.environ, **environment), check=False)
+    done = checks.perform(*command, timeout=280, **environment)
     with open(os.path.join(OUT, name + ".json"), "w", encoding="utf-8") as file:
         file.write(done.stdout)
     try:
         rows = json.loads(done.stdout)["results"]
     except ValueError:
         rows = []
-    say(name, done.returncode == wanted and rows, f"exit {done.returncode}, {len(rows)} rows, {time.monotonic() - start:.0f} s",
+    say(done.returncode == wanted and rows,
+        f"{name}: exit {done.returncode}, {len(rows)} rows, {time.monotonic() - start:.0f} s",
         done.stderr if done.returncode != wanted else "")
     return rows, done.stderr
-
-
-def say(name, is_held, text, more=""):
-    global failures
-    failures += not is_held
-    print(f"{'held  ' if is_held else 'FAILED'} {name}: {text}", flush=True)
-    for line in more.splitlines()[:12]:
-        print("         " + line)
 
 
 def values(rows):
@@ -48,8 +44,8 @@ def right(name, rows, least):
     unchecked = [row for row, place, value in found
                  if value["nwrong"] is None and not (place == "in_place" and row["collective"][:4] in ("all_", "send"))]
     refused = sorted({f"{row['collective']} {row['type']} {row['redop']}: {row['reason']}" for row in rows if row["reason"]})
-    say(name + " values", len(found) >= least and not wrong and not unchecked,
-        f"{len(found)} values, {len(wrong)} wrong, {len(unchecked)} unchecked, {len(refused)} refused", "\n".join(refused))
+    say(len(found) >= least and not wrong and not unchecked,
+        f"{name} values: {len(found)} values, {len(wrong)} wrong, {len(unchecked)} unchecked, {len(refused)} refused", "\n".join(refused))
 
 
 quick = "-g 2 -n 4 -w 1 --samples 1 "
@@ -81,15 +77,17 @@ for row in rows:
     value = row["out_of_place"]
     print(f"         {row['arm']:22s} {row['collective']:11s} {row['size']:9d} B  {value['ran'] if value else row['reason']}")
 ran = {(row["arm"], row["collective"]): row["out_of_place"]["ran"] or "" for row in rows if row["out_of_place"]}
-say("rings ran", ran.get(("ring/default/default", "all_reduce"), "").startswith("RING"), ran.get(("ring/default/default", "all_reduce")))
-say("trees ran", ran.get(("tree/default/default", "all_reduce"), "").startswith("TREE"), ran.get(("tree/default/default", "all_reduce")))
+for what, algorithm in (("rings", "RING"), ("trees", "TREE")):
+    own = ran.get((f"{algorithm.lower()}/default/default", "all_reduce"), "")
+    say(own.startswith(algorithm), f"{what} ran: {own}")
 impossible = [row for row in rows if row["arm"].startswith("pat")]
-say("PAT is marked", impossible and all(row["reason"] or " NOT pat" in (row["out_of_place"]["ran"] or "") for row in impossible),
-    f"{len(impossible)} rows")
+say(impossible and all(row["reason"] or " NOT pat" in (row["out_of_place"]["ran"] or "") for row in impossible),
+    f"PAT is marked: {len(impossible)} rows")
 total = [row for row in rows if row["collective"] == "all_gather" and row["out_of_place"]]
-say("all_gather's bytes are the total", total and all(f"{row['size']} B" in row["out_of_place"]["ran"] for row in total), f"{len(total)} rows")
+say(total and all(f"{row['size']} B" in row["out_of_place"]["ran"] for row in total),
+    f"all_gather's bytes are the total: {len(total)} rows")
 
 rows, error = coll("corrupted", quick + "-b 1M -e 4M -f 4 --place out", wanted=1, CCTAX_TEST_CORRUPT="1")
-say("a wrong element is found", rows and all(row["out_of_place"] and row["out_of_place"]["nwrong"] == 1 for row in rows), error.strip()[:120])
-print(f"{failures} failed")
-sys.exit(failures > 0)
+say(rows and all(row["out_of_place"] and row["out_of_place"]["nwrong"] == 1 for row in rows),
+    f"a wrong element is found: {error.strip()[:120]}")
+CHECKS.end()

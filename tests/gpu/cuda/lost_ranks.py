@@ -15,13 +15,10 @@ import subprocess
 import sys
 import time
 
-os.environ["HDF5_USE_FILE_LOCKING"] = "FALSE"  # the record is looked at while it is written
-try:
-    import h5py
-except ImportError:
-    print("skipped: python3-h5py is not installed")
-    sys.exit(77)
+sys.path.append(sys.path[0] + "/../..")
+import checks
 
+h5py = checks.h5py_or_skip(is_written=True)
 MODEL = {"cuda": {"model": "qwen3-8b", "layers": 2}, "host": {"model": "qwen3-0.6b", "layers": 1, "scale": 64}}
 
 
@@ -47,19 +44,6 @@ def suite_of(backend, folder):
         dict(reduce, bytes=4096, iters=20), dict(MODEL[backend], workload="decode", layout="tp=2"), last]}
 
 
-def processes(run):
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
-            state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            continue
-        if run.encode() in words and int(pid) != os.getpid() and state != "Z":
-            found[int(pid)] = os.path.basename(words[0]).decode()
-    return found
-
-
 def finished(run):
     """Digests of the finished cells; of a file that is being written, as far as it can be read."""
     found = {}
@@ -77,14 +61,11 @@ def finished(run):
 class Trial:
     def __init__(self, arguments):
         self.cctax, self.deadline_s = os.path.abspath(arguments.cctax), arguments.deadline
-        self.folder, self.backend, self.failed = os.path.abspath(arguments.folder), arguments.backend, 0
+        self.folder, self.backend = os.path.abspath(arguments.folder), arguments.backend
+        self.checks = checks.Checks("PASS ", "FAIL ")
         os.makedirs(self.folder, exist_ok=True)
         self.suite = os.path.join(self.folder, "lost-ranks.json")
         json.dump(suite_of(self.backend, self.folder), open(self.suite, "w"))
-
-    def judge(self, name, is_good, text):
-        self.failed += not is_good
-        print(f"{'PASS' if is_good else 'FAIL'}  {name}: {text}", flush=True)
 
     def start(self, run, *words):
         command = [self.cctax, "run", "-q", "-o", run, "--backend", self.backend, "--deadline", str(self.deadline_s), *words]
@@ -96,7 +77,7 @@ class Trial:
         while front.poll() is None and len(finished(run)) < 2:
             time.sleep(0.05)
         time.sleep(0.5)  # beyond the load of the last cell
-        ranks = sorted(pid for pid, name in processes(run).items() if name == "cctax-rank")
+        ranks = checks.ranks_of(run)
         if front.poll() is not None or len(ranks) != 2:
             return front, 0
         os.kill(ranks[-1], number)
@@ -111,20 +92,21 @@ class Trial:
             _, said = front.communicate(timeout=self.deadline_s + 20)
         except subprocess.TimeoutExpired:
             os.killpg(front.pid, signal.SIGKILL)
-            return self.judge(name, 0, f"not ended after {self.deadline_s + 20} s: {processes(run)}")
+            return self.checks.say(0, f"{name}: not ended after {self.deadline_s + 20} s: {checks.processes(run)}")
         took_s, lines = time.monotonic() - begin, said.strip().splitlines()
         kept = finished(run)
         # One line; a stopped rank that the launcher continues to end it may say the same a second time.
         is_said = len({re.sub(r"^cctax-rank \d+", "", line) for line in lines}) == 1
-        self.judge(name, was_there and front.returncode == 3 and took_s < self.deadline_s + 8 and is_said and len(kept) == 2,
-                   f"exit {front.returncode} after {took_s:.1f} s (deadline {self.deadline_s} s), {len(kept)} cells kept: {' / '.join(lines)}")
-        left = processes(run)
-        self.judge(name, not left, f"processes left: {left}")
+        self.checks.say(was_there and front.returncode == 3 and took_s < self.deadline_s + 8 and is_said and len(kept) == 2,
+                        f"{name}: exit {front.returncode} after {took_s:.1f} s (deadline {self.deadline_s} s), "
+                        f"{len(kept)} cells kept: {' / '.join(lines)}")
+        left = checks.processes(run)
+        self.checks.say(not left, f"{name}: processes left: {left}")
         again = self.start(run, "--resume")
         _, said = again.communicate(timeout=300)
         now = finished(run)
-        self.judge(name, again.returncode == 0 and len(now) == 3 and all(now[cell] == kept[cell] for cell in kept),
-                   f"--resume: exit {again.returncode}, {len(now)} cells, the kept ones as they were {said.strip()}")
+        self.checks.say(again.returncode == 0 and len(now) == 3 and all(now[cell] == kept[cell] for cell in kept),
+                        f"{name}: --resume: exit {again.returncode}, {len(now)} cells, the kept ones as they were {said.strip()}")
         shutil.rmtree(run, ignore_errors=True)
 
 
@@ -137,8 +119,7 @@ def main():
     trial = Trial(parser.parse_args())
     trial.one("killed", signal.SIGKILL)
     trial.one("stopped", signal.SIGSTOP)
-    print(f"{trial.failed} checks failed")
-    return min(trial.failed, 1)
+    trial.checks.end()
 
 
-sys.exit(main())
+main()

@@ -6,17 +6,13 @@ import glob
 import os
 import sys
 
-import h5py
+sys.path.append(sys.path[0] + "/../..")
+import checks
 
+h5py = checks.h5py_or_skip()
 COUNTS = ("submissions", "graphs", "nodes", "kernels")
-failed, blocks = 0, sorted(glob.glob(os.path.join(sys.argv[1], "block-*.h5")))
-
-
-def judge(is_good, text):
-    global failed
-    failed += not is_good
-    print(f"{'PASS' if is_good else 'FAIL'}  {text}")
-
+CHECKS = checks.Checks("PASS ", "FAIL ")
+judge, blocks = CHECKS.say, sorted(glob.glob(os.path.join(sys.argv[1], "block-*.h5")))
 
 for path in blocks:
     with h5py.File(path) as block:
@@ -31,5 +27,4 @@ for path in blocks:
                 judge(state["performed_submissions"] > 0 and state["program_submissions"] > 0,
                       f"{os.path.basename(path)} {arm} cell {number}: as performed (and by the program) {counts}")
 judge(blocks, f"{len(blocks)} blocks")
-print(f"{failed} checks failed")
-sys.exit(failed > 0)
+CHECKS.end()

@@ -14,11 +14,13 @@ beside.py profile VALUES.json PROFILE.json
     What `cctax profile --json` fitted, beside a shipped profile's clear column."""
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
 import time
+
+sys.path.append(sys.path[0] + "/../..")
+import checks
 
 MIB, PAIRS, CALLS, SIZES = 1 << 20, 5, 16, (64, 256, 1024)
 COPY_BAR, CALL_BAR = 0.02, 0.05
@@ -56,7 +58,7 @@ def suites(np):
 
 def perform(command):
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        done = checks.perform(*command, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         done = subprocess.CompletedProcess(command, -1, "", f"not done after {TIMEOUT} s")
     if done.returncode not in (0, 1):
@@ -71,16 +73,8 @@ def run_cctax(cctax, out, number):
         folder = os.path.join(out, f"run-{number}-{name}")
         perform([cctax, "run", os.path.join(out, f"{name}.json"), "-o", folder, "--backend", BACKEND, "-q"])
         shown += perform([cctax, "show", folder]).stdout
-    values, cell = {}, None
-    for line in shown.splitlines():
-        head = re.match(r"cell \d+: (\{.*\})", line)
-        value = re.match(r"\s+\S+\s+(\S+)\s+([-\d.e+]+) ", line)
-        if head:
-            cell = json.loads(head.group(1))
-        elif value and cell:
-            name = cell.get("experiment") or cell["probe"]
-            values[name, cell.get("bytes", 0), value.group(1)] = float(value.group(2))
-    return values
+    return {(cell.get("experiment") or cell["probe"], cell.get("bytes", 0), metric): median
+            for cell, rows in checks.shown_cells(shown) for _, metric, median, _ in rows}
 
 
 def run_nvbandwidth(program, mib, np):

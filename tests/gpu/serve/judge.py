@@ -4,15 +4,18 @@
 A figure passes when the whole of its 95 % interval lies within what is expected."""
 import json
 import re
-import subprocess
 import sys
 
+sys.path.append(sys.path[0] + "/../..")
+import checks
+
 CCTAX, OUT, WHAT = sys.argv[1:4]
-bad = 0
+CHECKS = checks.Checks("PASS", "FAIL")
+say = CHECKS.say
 
 
 def report(name):
-    done = subprocess.run([CCTAX, "report", f"{OUT}/{name}", "--json"], capture_output=True, text=True)
+    done = checks.perform(CCTAX, "report", f"{OUT}/{name}", "--json")
     if not done.stdout:
         print(f"FAIL {name}: report: {done.stderr.strip()[:300]}")
         sys.exit(1)
@@ -20,25 +23,12 @@ def report(name):
 
 
 def shown(name):
-    return subprocess.run([CCTAX, "show", f"{OUT}/{name}"], capture_output=True, text=True, check=True).stdout
+    return checks.printed(CCTAX, "show", f"{OUT}/{name}")
 
 
 def medians(name, metric):
     """Of each cell in order: {arm: median}."""
-    cells = []
-    for line in shown(name).splitlines():
-        words = line.split()
-        if line.startswith("cell "):
-            cells.append({})
-        elif cells and len(words) > 2 and words[1] == metric:
-            cells[-1][words[0]] = float(words[2])
-    return cells
-
-
-def say(ok, text):
-    global bad
-    bad |= not ok
-    print(("PASS " if ok else "FAIL ") + text)
+    return [{arm: median for arm, name_of, median, _ in rows if name_of == metric} for _, rows in checks.shown_cells(shown(name))]
 
 
 def within(row, lo, hi, what):
@@ -114,4 +104,4 @@ def schedule():
 
 
 {"layers": layers, "readback": readback, "overlap": overlap, "graph": graph, "schedule": schedule}[WHAT]()
-sys.exit(bad)
+sys.exit(CHECKS.failures > 0)

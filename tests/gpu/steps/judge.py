@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # judge.py order|training|checkpoint REPORT.json: what the report says, a PASS, FAIL or NOTE line a statement. Exit 1 on FAIL.
-import json, sys
+import json
+import sys
+
+sys.path.append(sys.path[0] + "/../..")
+import checks
 
 part, report = sys.argv[1], json.load(open(sys.argv[2]))
-bad = False
+CHECKS = checks.Checks("PASS", "FAIL")
 
 def say(passed, text):
-    global bad
-    bad |= not passed
-    print("PASS" if passed else "FAIL", f"{part}:", text)
+    CHECKS.say(passed, f"{part}: {text}")
 
 def way(side):
     return f"{side['layout']} {side['dispatch'] or ''}".strip()
@@ -41,4 +43,4 @@ else:
         say(row["checkpoint_s"] is not None, f"{row['cell']}, {row['arm']}: a step with a checkpoint was measured")
     if not report["training"] or not report["collectives"]:
         say(False, "the report lacks training or collectives")
-sys.exit(bad)
+sys.exit(CHECKS.failures > 0)
