@@ -29,12 +29,8 @@ needed=("$build/bin/cctax" "$build/bin/cctax-rank" "$build/lib/libcctax-cuda.so"
 for program in "${needed[@]}"; do
   [ -e "$program" ] || { echo "no $program"; exit 2; }
 done
-for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/lib/x86_64-linux-gnu; do
-  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
-done
-export LD_LIBRARY_PATH CCTAX_DATA=${CCTAX_DATA:-$build/data}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export NCCL_NVLS_ENABLE=0 # two GPUs never use it
+. "$here/../machine.sh" || exit 2
+export CCTAX_DATA=${CCTAX_DATA:-$build/data}
 unset NCCL_ALGO NCCL_PROTO NCCL_DEBUG NCCL_GRAPH_REGISTER NCCL_TUNER_PLUGIN
 
 [ "$budget" = values ] && exec python3 "$here/values.py" "$build/bin/cctax" "$out"

@@ -12,5 +12,6 @@ strip "$folder"/lib/* "$folder"/bin/* "$folder"/tests/*
 cp -r "$source"/data/models "$source"/data/profiles "$folder/data/"
 cp -r "$source/examples" "$folder/"
 cp -r "$source/tests/gpu/cuda/suites" "$source/tests/gpu/cuda/run.sh" "$folder/"
-cp "$source/tests/gpu/cuda/lost_ranks.py" "$source/tests/gpu/cuda/marks.py" "$source/tests/checks.py" "$folder/tests/"
+cp "$source/tests/gpu/cuda/lost_ranks.py" "$source/tests/gpu/cuda/marks.py" "$source/tests/checks.py" \
+  "$source/tests/gpu/machine.sh" "$folder/tests/"
 du -sh "$folder"

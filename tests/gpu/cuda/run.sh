@@ -11,12 +11,8 @@ shift 2
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$folder" || exit 2
-for place in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/lib/x86_64-linux-gnu; do
-  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$place
-done
-# NVLink multicast stays untouched: a failed bind can take a host's GPUs out of service.
-export LD_LIBRARY_PATH CCTAX_DATA=$folder/data NCCL_NVLS_ENABLE=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-  OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+. tests/machine.sh || exit 2
+export CCTAX_DATA=$folder/data OMPI_MCA_rmaps_base_oversubscribe=1
 gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
 bad=0
 

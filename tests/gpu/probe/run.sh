@@ -22,12 +22,8 @@ fi
 [ "$gpus" -gt 0 ] || { echo "no GPU here"; exit 77; }
 [ "$np" -gt 0 ] || np=$((gpus < 8 ? gpus : 8))
 [ "$np" -le "$gpus" ] || { echo "$np ranks need as many GPUs; $gpus are visible"; exit 2; }
-for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/lib/x86_64-linux-gnu; do
-  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
-done
+. "$here/../machine.sh" || exit 2
 [ ! -d "$build/data" ] || export CCTAX_DATA=${CCTAX_DATA:-$build/data}
-export LD_LIBRARY_PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export NCCL_NVLS_ENABLE=0 # multicast stays untouched: a failed bind can take a host's GPUs out of service
 cctax=$build/bin/cctax
 bad=0
 miss() { echo "FAILED $*"; bad=1; }

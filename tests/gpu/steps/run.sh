@@ -22,12 +22,8 @@ else
 fi
 [ -x "$build/bin/cctax" ] || { echo "no $build/bin/cctax"; exit 2; }
 mkdir -p "$out" && out=$(realpath "$out") || exit 2
-for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/lib/x86_64-linux-gnu; do
-  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
-done
-# NVLink multicast stays untouched: a failed bind can take a host's GPUs out of service.
-export LD_LIBRARY_PATH NCCL_NVLS_ENABLE=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+. "$here/../machine.sh" || exit 2
+export OMPI_MCA_rmaps_base_oversubscribe=1
 [ -d "$build/data" ] && export CCTAX_DATA=${CCTAX_DATA:-$build/data}
 cctax=$build/bin/cctax
 bad=0

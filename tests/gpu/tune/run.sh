@@ -23,13 +23,9 @@ mkdir -p "$out" && out=$(realpath "$out") || exit 2
 for program in bin/cctax bin/cctax-rank lib/libcctax-cuda.so lib/libnccl-tuner-cctax.so; do
   [ -e "$build/$program" ] || { echo "no $build/$program"; exit 2; }
 done
-for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/lib/x86_64-linux-gnu; do
-  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
-done
+. "$here/../machine.sh" || exit 2
 [ -d "$build/data" ] && data=$build/data || data=$(realpath "$here/../../../data")
-export LD_LIBRARY_PATH CCTAX_DATA=${CCTAX_DATA:-$data}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export NCCL_NVLS_ENABLE=0 # two GPUs never use it
+export CCTAX_DATA=${CCTAX_DATA:-$data}
 unset NCCL_ALGO NCCL_PROTO NCCL_DEBUG NCCL_GRAPH_REGISTER NCCL_TUNER_PLUGIN NCCL_CONF_FILE CCTAX_TUNER_RULES
 worst=0
 left() { echo $((limit - SECONDS)); }
