@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Serving cells by load: which stand on one line, what of them is drawn, and what report.json says of it. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "report/figures.h"
 #include "report/load.h"
-#include "report/report_fixture.h"
+#include "report/report_made_test.h"
 
 #define MODEL "\"layout\":\"tp=1\",\"model\":\"qwen3-8b\",\"slo\":\"ttft=200ms,tpot=10ms\",\"workload\":\"serve\"}"
 
-static struct cct_runs runs;
-static struct cct_report report;
 static struct cct_figures figures;
 
-static void near(double is, double wanted, double within) {
-  if (!(fabs(is - wanted) <= within))
-    fail_msg("%.9g where %.9g is expected, within %g", is, wanted, within);
-}
-
 /* Blocks of one round lie 1 % above those of the round before; the arm takes twice the time and is never good. */
-static void make(const char *const *keys, int n_keys, int rounds) {
+static void make_loads(const char *const *keys, int n_keys, int rounds) {
   for (int round = 0; round < rounds; round++)
     for (int arm = 0; arm < 2; arm++) {
       struct cct_block *block = fixture_block(arm ? "emulated:b200x8-tdx" : "off", 0, round);
@@ -35,19 +21,15 @@ static void make(const char *const *keys, int n_keys, int rounds) {
         fixture_serving(block, keys[k], arm ? "emulated" : "measured", 20 * shift, 4 * shift, 30, 1000 / shift,
                         arm ? 0 : 5 / shift);
       }
-      assert_int_equal(cct_runs_add(&runs, 0, "RUN", block), CCT_OK);
+      add(block);
     }
-  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  make();
   assert_int_equal(cct_figures_make(&report, &figures), CCT_OK);
 }
 
 static int clear(void **state) {
-  (void)state;
   cct_figures_free(&figures);
-  cct_report_free(&report);
-  cct_runs_free(&runs);
-  runs = (struct cct_runs){0};
-  return 0;
+  return tear_down(state);
 }
 
 /* Points come sorted; a cell that differs in more than the axis is on another line, and one point is no line. */
@@ -63,7 +45,7 @@ static void lines_hold_all_but_the_axis(void **state) {
       "{\"arrivals\":\"seconds\",\"request_rate\":2.5," MODEL,
       "{\"arrivals\":\"seconds\",\"request_rate\":0.5," MODEL,
   };
-  make(keys, 8, 2);
+  make_loads(keys, 8, 2);
   struct cct_loads loads;
   assert_int_equal(cct_loads_find(&report, &loads), CCT_OK);
   assert_int_equal(loads.n, 3);
@@ -92,7 +74,7 @@ static void values_are_the_arms_own(void **state) {
                                      "{\"arrivals\":\"closed\",\"concurrency\":2," MODEL};
   struct cct_loads loads;
   struct cct_load_seen seen;
-  make(keys, 2, 5);
+  make_loads(keys, 2, 5);
   assert_int_equal(cct_loads_find(&report, &loads), CCT_OK);
   const struct cct_load_point *point = &loads.items[0].points[1];
   double half = 2.776445 * log(1.01) * sqrt(2.5 / 5); /* t of 4 degrees, blocks 1 % apart */
@@ -120,7 +102,7 @@ static void report_json_has_the_rows(void **state) {
   static const char *const keys[] = {"{\"arrivals\":\"closed\",\"concurrency\":1," MODEL,
                                      "{\"arrivals\":\"closed\",\"concurrency\":2," MODEL};
   struct cct_json *document;
-  make(keys, 2, 2);
+  make_loads(keys, 2, 2);
   assert_int_equal(cct_report_to_json(&report, NULL, &document), CCT_OK);
   const struct cct_json *rows = cct_json_member(document, "load"), *row = cct_json_element(rows, 3);
   assert_int_equal(cct_json_size(rows), 4);
@@ -140,7 +122,7 @@ static void axes_fit_what_they_show(void **state) {
   (void)state;
   static const char *const keys[] = {"{\"arrivals\":\"closed\",\"concurrency\":1," MODEL,
                                      "{\"arrivals\":\"closed\",\"concurrency\":2," MODEL};
-  make(keys, 2, 2);
+  make_loads(keys, 2, 2);
   const struct cct_figure *figure = cct_figures_find(&figures, "load_concurrency");
   assert_non_null(strstr(figure->numbers.s, "array LOGY[4] = [1, 1, 0, 0]"));
   assert_non_null(strstr(figure->numbers.s, "array LIMIT[4] = [200, 10, 0, 0]"));
@@ -158,7 +140,7 @@ static void what_has_no_room_is_said(void **state) {
              i / 2);
     borrowed[i] = keys[i];
   }
-  make(borrowed, 12, 2);
+  make_loads(borrowed, 12, 2);
   assert_non_null(cct_figures_find(&figures, "load_concurrency_4"));
   assert_null(cct_figures_find(&figures, "load_concurrency_5"));
   assert_non_null(strstr(cct_figures_find(&figures, "load_concurrency_4")->caption.s, "2 further sweeps of load"));
@@ -166,11 +148,11 @@ static void what_has_no_room_is_said(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(lines_hold_all_but_the_axis, clear),
-      cmocka_unit_test_teardown(values_are_the_arms_own, clear),
-      cmocka_unit_test_teardown(report_json_has_the_rows, clear),
-      cmocka_unit_test_teardown(axes_fit_what_they_show, clear),
-      cmocka_unit_test_teardown(what_has_no_room_is_said, clear),
+      cmocka_unit_test_setup_teardown(lines_hold_all_but_the_axis, set_up, clear),
+      cmocka_unit_test_setup_teardown(values_are_the_arms_own, set_up, clear),
+      cmocka_unit_test_setup_teardown(report_json_has_the_rows, set_up, clear),
+      cmocka_unit_test_setup_teardown(axes_fit_what_they_show, set_up, clear),
+      cmocka_unit_test_setup_teardown(what_has_no_room_is_said, set_up, clear),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

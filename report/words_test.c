@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a reader reads: names that tell cells apart, what is said once, and when a mean is not given. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "report/figures.h"
 #include "report/names.h"
-#include "report/report.h"
-#include "report/report_fixture.h"
+#include "report/report_made_test.h"
 #include "report/verdict.h"
-
-static struct cct_runs runs;
-static struct cct_report report;
-
-static int set_up(void **state) {
-  (void)state;
-  memset(&runs, 0, sizeof runs);
-  memset(&report, 0, sizeof report);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  cct_report_free(&report);
-  cct_runs_free(&runs);
-  return 0;
-}
 
 #define STEP(workload, model, layout, rest)                                                                            \
   "{\"allreduce\":\"nccl\",\"layout\":\"" layout "\",\"model\":\"" model "\",\"np\":8," rest                           \
@@ -51,9 +26,9 @@ static void predict(const struct cell *cells, int n) {
         double value = 1000 * (arm ? 1 + cells[i].added / 100 : 1);
         fixture_cell(block, cells[i].key, "predicted", (const double[]){value, value}, 2, 2);
       }
-      assert_int_equal(cct_runs_add(&runs, 0, "RUN", block), CCT_OK);
+      add(block);
     }
-  assert_int_equal(cct_report_make(&runs, NULL, NULL, &report), CCT_OK);
+  make();
 }
 
 static const struct cell some[] = {
@@ -182,7 +157,6 @@ static void a_name_loses_its_middle(void **state) {
 }
 
 int main(void) {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
       TEST(names_say_what_differs),
       TEST(a_missing_key_tells_too),

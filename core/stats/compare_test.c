@@ -8,11 +8,7 @@
 #include <cmocka.h>
 
 #include "stats/compare.h"
-
-static void near(double is, double wanted, double within) {
-  if (!(fabs(is - wanted) <= within))
-    fail_msg("%.9g where %.9g is expected, within %g", is, wanted, within);
-}
+#include "tests/near.h"
 
 static void rounds_of_one_boot(void **state) {
   (void)state;

@@ -9,11 +9,7 @@
 
 #include "base/random.h"
 #include "stats/stats.h"
-
-static void near(double is, double wanted, double within) {
-  if (!(fabs(is - wanted) <= within))
-    fail_msg("%.9g where %.9g is expected, within %g", is, wanted, within);
-}
+#include "tests/near.h"
 
 static void medians(void **state) {
   (void)state;
