@@ -89,9 +89,50 @@ static void test_channel_in_the_stream(void **state) {
   (void)state;
   profile->confidential.submission.form = CCT_FORM_STREAM;
   assert_ops(EVERY_SUBMISSION, CHANNEL,
-             "launch<p13 d:0:2:31000 group collective end d:0:2:31000 graph launch launch<7 end d:0:2:31000 "
-             "hostwork<10 copy d:0:2:31000 d:-1:2:0<13 sync d:-1:2:50 ");
+             "launch<p13 d:0:2:31000 group collective end d:0:2:31000 graph launch launch<7 d:0:-1:31000<8 end "
+             "hostwork<6 copy d:0:2:31000 d:-1:2:0<13 sync d:-1:2:50 ");
   profile->confidential.submission.form = CCT_FORM_HOST;
+}
+
+/* What its branches end with: an operation, a group, a delay behind it; of the graph's own lane the order is enough. */
+static void test_a_graphs_delay_is_its_last(void **state) {
+  (void)state;
+  profile->confidential.submission.form = CCT_FORM_STREAM;
+  assert_ops(JOB("{\"op\":\"graph\"," ON "},{\"op\":\"group\",\"lane\":1},{\"op\":\"collective\",\"lane\":1," REDUCE
+                 ",{\"op\":\"end\"},{\"op\":\"launch\",\"lane\":0},{\"op\":\"end\"},{\"op\":\"sync\"," ON "}"),
+             CHANNEL, "graph group collective end launch d:0:-1:31000<1 end sync d:-1:2:50 ");
+  assert_ops(JOB("{\"op\":\"graph\"," ON "},{\"op\":\"collective\",\"lane\":1," REDUCE
+                 ",{\"op\":\"end\"},{\"op\":\"sync\"," ON "}"),
+             CHANNEL | 1u << CCT_BOUNDARY_NVLINK, "graph collective d:1:-1:-10410 d:0:-1:31000<2 end sync d:-1:2:50 ");
+  profile->confidential.submission.form = CCT_FORM_HOST;
+}
+
+static void test_an_entry_keeps_all_its_waits(void **state) {
+  enum {
+    MANY = 100
+  };
+  struct cct_op op = {.kind = CCT_OP_LAUNCH, .name = "", .lane = 1, .reads = {-1, -1}, .writes = -1};
+  struct cct_wait waits[MANY];
+  struct cct_program *p;
+  struct cct_job *job, *emulated;
+  (void)state;
+  assert_int_equal(cct_job_new(1, &job), CCT_OK);
+  assert_int_equal(cct_program_new("many", &p), CCT_OK);
+  op.host = cct_program_add_lane(p, "host", CCT_LANE_HOST);
+  cct_program_add_lane(p, "a", CCT_LANE_STREAM);
+  cct_program_add_lane(p, "b", CCT_LANE_STREAM);
+  for (int i = 0; i < MANY; i++)
+    waits[i] = (struct cct_wait){.id = cct_program_add(p, &op, NULL, 0)};
+  op.lane = 2;
+  cct_program_add(p, &op, waits, MANY);
+  assert_int_equal(cct_job_add_role(job, p, 0, 1), CCT_OK);
+  assert_int_equal(cct_emulate(job, profile, CHANNEL, &emulated), CCT_OK);
+  p = emulated->roles[0].program;
+  int last = p->n_ops - 1; /* each has a delay of the host before it */
+  assert_int_equal(p->ops[last].n_waits, MANY);
+  assert_int_equal(p->waits[p->ops[last].first_wait + MANY - 1].id, 2 * MANY - 1);
+  cct_job_free(job);
+  cct_job_free(emulated);
 }
 
 static void test_nothing_is_added_without_a_surcharge(void **state) {
@@ -113,12 +154,12 @@ static void test_surcharges_stay_in_their_case(void **state) {
                                         "{\"op\":\"launch\"," ON ",\"waits\":[1]}"),
                                     CHANNEL);
   const struct cct_program *p = job->roles[0].program;
-  assert_int_equal(p->ops[4].kind, CCT_OP_DELAY); /* case graph launch end delay end launch delay */
-  assert_int_equal(p->ops[4].in_case, 0);
+  assert_int_equal(p->ops[3].kind, CCT_OP_DELAY); /* case graph launch delay end end launch delay */
+  assert_int_equal(p->ops[3].in_case, 0);
   assert_int_equal(p->ops[0].when.value, 1);
   assert_int_equal(p->ops[6].kind, CCT_OP_LAUNCH);
   assert_int_equal(p->ops[6].in_case, -1);
-  assert_int_equal(p->waits[p->ops[6].first_wait].id, 4);
+  assert_int_equal(p->waits[p->ops[6].first_wait].id, 1);
   assert_int_equal(p->ops[7].in_case, -1);
   cct_job_free(job);
   profile->confidential.submission.form = CCT_FORM_HOST;
@@ -220,6 +261,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_channel_on_the_host),
       cmocka_unit_test(test_channel_in_the_stream),
+      cmocka_unit_test(test_a_graphs_delay_is_its_last),
+      cmocka_unit_test(test_an_entry_keeps_all_its_waits),
       cmocka_unit_test(test_nothing_is_added_without_a_surcharge),
       cmocka_unit_test(test_surcharges_stay_in_their_case),
       cmocka_unit_test(test_nvlink),
