@@ -2,6 +2,7 @@
  * Is it fast, and is emulation what it claims? Every comparison is made in turns, step by step, within one run. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu_check.h"
@@ -29,8 +30,10 @@ static void overhead(struct gpu *gpu, struct arm *arm, int n, const char *name, 
     for (int which = 0; which < 2; which++)
       if (which == (at & 1))
         plain[at] = bare(gpu, name, parameters, count);
-      else if (gpu->ops->step(arm->x, NULL, n, &burst))
-        took = 0;
+      else if (gpu->ops->step(arm->x, NULL, n, &burst)) {
+        gpu_check(gpu, 0, "%s: a step failed", what);
+        exit(1);
+      }
     own[at] = (double)took / n / per_step;
     ratio[at] = own[at] / plain[at];
   }
@@ -140,27 +143,75 @@ static void emulate_shape(struct gpu *gpu, enum shape shape) {
     arm_close(gpu, &arms[i]);
 }
 
+static void add_delay(struct build *b, int64_t ns) {
+  struct cct_op op = {.kind = CCT_OP_DELAY,
+                      .lane = b->lane,
+                      .host = b->is_in_graph ? -1 : b->host,
+                      .reads = {-1, -1},
+                      .writes = -1,
+                      .name = "delay"};
+  op.delay.ns = ns;
+  op.delay.of = -1;
+  cct_program_add(b->program, &op, NULL, 0);
+}
+
 /* One graph a step, closed by its read-back: two submissions. Form host pays the second while the GPU still runs the
  * graph, unless the host waits for the graph before it asks for the read-back. */
 static void emulate_graph(struct gpu *gpu, enum part part) {
-  struct arm arms[7];
+  struct arm arms[8];
   const char *what = part == PART_ALL ? "" : ", synced";
   open_shape(gpu, &arms[0], DECODE, part, 1, FORM_CLEAR, 0);
   for (int i = 0; i < 3; i++) {
     open_shape(gpu, &arms[1 + i], DECODE, part, 1, FORM_STREAM, surcharges_us[i]);
     open_shape(gpu, &arms[4 + i], DECODE, part, 1, FORM_HOST, surcharges_us[i]);
   }
-  arms_time(gpu, arms, 7, 80, 1, NULL);
+  open_shape(gpu, &arms[7], DECODE, part, 1, FORM_CLEAR, 0); /* what two arms of one program differ by */
+  arms_time(gpu, arms, 8, 80, 1, NULL);
   int n = arms[0].submissions;
-  gpu_say(gpu, "      decode in one graph%s: clear %.1f us (p10 %.1f, p90 %.1f), %d submissions outside\n", what,
-          arm_median(&arms[0]) / 1e3, arm_quantile(&arms[0], 0.1) / 1e3, arm_quantile(&arms[0], 0.9) / 1e3, n);
+  gpu_say(gpu,
+          "      decode in one graph%s: clear %.1f us (p10 %.1f, p90 %.1f), the same loaded once more %+.1f us, %d "
+          "submissions outside\n",
+          what, arm_median(&arms[0]) / 1e3, arm_quantile(&arms[0], 0.1) / 1e3, arm_quantile(&arms[0], 0.9) / 1e3,
+          arm_more(&arms[7], &arms[0]) / 1e3, n);
   for (int i = 0; i < 6; i++) {
     int seen = i < 3 || part == PART_ALL_SYNCED ? n : 1;
     double more = arm_more(&arms[1 + i], &arms[0]) / 1e3, wanted = seen * surcharges_us[i % 3];
     gpu_check(gpu, fabs(more - wanted) < 10, "graph%s %s +%5.2f us: +%.1f us, by the law +%.1f (%+.1f us, bar 10)",
               what, i < 3 ? "stream" : "host  ", surcharges_us[i % 3], more, wanted, more - wanted);
   }
-  for (int i = 0; i < 7; i++)
+  for (int i = 0; i < 8; i++)
+    arm_close(gpu, &arms[i]);
+}
+
+/* What a DELAY adds beyond itself behind a graph whose end the host awaits, and as the graph's last node, where
+ * emulated arms have it. */
+static void behind_graph(struct gpu *gpu) {
+  enum {
+    CLEAR,
+    BEHIND,
+    INSIDE,
+    ARMS
+  };
+  struct arm arms[ARMS];
+  for (int i = 0; i < ARMS; i++) {
+    struct build b;
+    build_begin(&b, "graph", FORM_CLEAR, 0);
+    int graph = build_open(&b, CCT_OP_GRAPH, 0);
+    build_gemm(&b, CCT_TYPE_BF16, 8, 151936, 2560, 1);
+    if (i == INSIDE)
+      add_delay(&b, 20500);
+    build_close(&b, graph);
+    if (i == BEHIND)
+      add_delay(&b, 20500);
+    build_sync(&b);
+    arm_open(gpu, &arms[i], "graph", build_end(&b, gpu->world->size), 0);
+  }
+  arms_time(gpu, arms, ARMS, 200, 1, NULL);
+  gpu_say(gpu,
+          "      a graph and a synchronisation take %.1f us; 20.5 us of DELAY add %.1f behind the graph, %.1f in it\n",
+          arm_median(&arms[CLEAR]) / 1e3, arm_more(&arms[BEHIND], &arms[CLEAR]) / 1e3,
+          arm_more(&arms[INSIDE], &arms[CLEAR]) / 1e3);
+  for (int i = 0; i < ARMS; i++)
     arm_close(gpu, &arms[i]);
 }
 
@@ -171,15 +222,11 @@ static void idle_lane(struct gpu *gpu) {
   for (int i = 0; i < 3; i++) {
     struct build b;
     build_begin(&b, "read-back", FORM_CLEAR, 0);
-    struct cct_op op = {
-        .kind = CCT_OP_DELAY, .lane = b.lane, .host = b.host, .reads = {-1, -1}, .writes = -1, .name = "delay"};
-    op.delay.ns = 20500;
-    op.delay.of = -1;
     if (i == 1)
-      cct_program_add(b.program, &op, NULL, 0);
+      add_delay(&b, 20500);
     build_copy(&b, CCT_COPY_D2H, CCT_MEM_PINNED, 64, 0);
     if (i == 2)
-      cct_program_add(b.program, &op, NULL, 0);
+      add_delay(&b, 20500);
     build_sync(&b);
     arm_open(gpu, &arms[i], "read-back", build_end(&b, gpu->world->size), 0);
   }
@@ -228,6 +275,7 @@ void figures_emulation(struct gpu *gpu) {
     emulate_shape(gpu, (enum shape)shape);
   emulate_graph(gpu, PART_ALL);
   emulate_graph(gpu, PART_ALL_SYNCED);
+  behind_graph(gpu);
   idle_lane(gpu);
   beside(gpu);
 }
