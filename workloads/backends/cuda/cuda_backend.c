@@ -296,13 +296,13 @@ static enum cct_status cuda_load(struct cct_backend *backend, const struct cct_j
     return cct_fail(role ? CCT_NOMEM : CCT_USAGE, role ? "out of memory" : "cuda: rank %d has no role", world->rank);
   }
   *x = (struct cct_executor){.backend = backend, .job = job, .program = role->program, .rank = world->rank};
-  enum cct_status status = cct_cuda_agree(x, load_program(x));
+  enum cct_status status = cct_cuda_agree(backend, load_program(x));
   if (!status)
-    status = cct_cuda_agree(x, cct_cuda_communicators_open(x));
+    status = cct_cuda_agree(backend, cct_cuda_communicators_open(x));
   if (!status)
     status = cct_cuda_bind(x, NULL);
   if (!status)
-    status = cct_cuda_agree(x, cct_cuda_count_nodes(x));
+    status = cct_cuda_agree(backend, cct_cuda_count_nodes(x));
   if (status) {
     cuda_unload(x);
     return status;

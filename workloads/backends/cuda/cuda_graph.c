@@ -142,7 +142,7 @@ enum cct_status cct_cuda_graphs_renew(struct cct_executor *x) {
     if (!status)
       status = CCT_CUDA(cudaGraphInstantiate(&c->exec, c->graph, 0));
   }
-  return n ? cct_cuda_agree(x, status) : status;
+  return n ? cct_cuda_agree(x->backend, status) : status;
 }
 
 enum cct_status cct_cuda_graph_try(struct cct_executor *x, int id) {
@@ -152,6 +152,14 @@ enum cct_status cct_cuda_graph_try(struct cct_executor *x, int id) {
   if (graph)
     cudaGraphDestroy(graph);
   return status;
+}
+
+static void captured_free(struct captured *c) {
+  if (c->exec)
+    cudaGraphExecDestroy(c->exec);
+  if (c->graph)
+    cudaGraphDestroy(c->graph);
+  free(c);
 }
 
 static enum cct_status capture_bracket(struct cct_executor *x, int id) {
@@ -168,13 +176,17 @@ static enum cct_status capture_bracket(struct cct_executor *x, int id) {
     status = CCT_CUDA(cudaGraphInstantiate(&c->exec, c->graph, 0));
   if (!status)
     status = CCT_CUDA(cudaGraphUpload(c->exec, x->lanes[op->lane].stream));
+  if (status) { /* a graph that cannot be launched is not kept: the next binding of its shape is to fail alike */
+    captured_free(c);
+    return status;
+  }
   int64_t own = own_kernels_in(x, range.first, range.last);
   c->nodes -= own;
   c->kernels -= own;
   c->next = x->graphs;
   x->graphs = c;
   x->plan[id].captured = c;
-  return status;
+  return CCT_OK;
 }
 
 /* A serving driver binds many batch sizes; beyond this the graphs start anew. */
@@ -205,11 +217,7 @@ void cct_cuda_graphs_release(struct cct_executor *x) {
   while (x->graphs) {
     struct captured *c = x->graphs;
     x->graphs = c->next;
-    if (c->exec)
-      cudaGraphExecDestroy(c->exec);
-    if (c->graph)
-      cudaGraphDestroy(c->graph);
-    free(c);
+    captured_free(c);
   }
 }
 

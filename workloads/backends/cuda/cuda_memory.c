@@ -253,6 +253,7 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
     s->memory = i < x->program->n_buffers       ? x->program->buffers[i].memory
                 : i < x->program->n_buffers + 3 ? CCT_MEM_DEVICE
                                                 : (enum cct_memory)(i - x->program->n_buffers - 3);
+    s->need = s->bytes; /* not what a binding that was refused wanted */
   }
   require_all(x);
   for (int i = 0; (s = storage_at(x, i)); i++)

@@ -29,13 +29,8 @@ static enum cct_status map_peers(struct cct_backend *backend, struct communicato
   return status;
 }
 
-enum cct_status cct_cuda_p2p_open(struct cct_backend *backend, struct communicator *c) {
-  if (c->peers)
-    return CCT_OK;
+static enum cct_status map_areas(struct cct_backend *backend, struct communicator *c) {
   const struct cct_world *world = backend->world;
-  if (c->size > CCT_P2P_RANKS)
-    return cct_fail(CCT_UNSUPPORTED, "cuda: one-shot and two-shot all-reduces are for up to %d ranks, not %d",
-                    CCT_P2P_RANKS, c->size);
   struct handle own = {.rank = world->rank}, *all = calloc((size_t)world->size, sizeof *all);
   c->peers = calloc(1, sizeof *c->peers);
   enum cct_status status = all && c->peers ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
@@ -51,17 +46,38 @@ enum cct_status cct_cuda_p2p_open(struct cct_backend *backend, struct communicat
   status = status ? status : met;
   if (!status)
     status = map_peers(backend, c, all);
-  met = world->ops->barrier(world); /* nobody uses an area before all have it zeroed and mapped */
   free(all);
-  return status ? status : met;
+  return status;
+}
+
+static void unmap_peers(struct communicator *c) {
+  for (int i = 0; i < c->size; i++) {
+    if (c->opened[i])
+      cudaIpcCloseMemHandle(c->opened[i]);
+    c->opened[i] = NULL;
+  }
+}
+
+enum cct_status cct_cuda_p2p_open(struct cct_backend *backend, struct communicator *c) {
+  if (c->peers)
+    return CCT_OK;
+  if (c->size > CCT_P2P_RANKS)
+    return cct_fail(CCT_UNSUPPORTED, "cuda: one-shot and two-shot all-reduces are for up to %d ranks, not %d",
+                    CCT_P2P_RANKS, c->size);
+  /* nobody uses an area before all have it zeroed and mapped; where one has not, nobody keeps any */
+  enum cct_status status = cct_cuda_agree(backend, map_areas(backend, c));
+  if (status) {
+    unmap_peers(c);
+    (void)backend->world->ops->barrier(backend->world); /* nobody frees what another still has mapped */
+    cct_cuda_p2p_close(c);
+  }
+  return status;
 }
 
 void cct_cuda_p2p_close(struct communicator *c) {
   if (!c->peers)
     return;
-  for (int i = 0; i < c->size; i++)
-    if (c->opened[i])
-      cudaIpcCloseMemHandle(c->opened[i]);
+  unmap_peers(c);
   cudaFree(c->peers->area[c->index]);
   free(c->peers);
   c->peers = NULL;

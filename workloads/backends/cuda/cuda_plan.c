@@ -283,8 +283,8 @@ static enum cct_status plan_all(struct cct_executor *x) {
 }
 
 /* All ranks go on, or none. `*most` becomes the greatest over the ranks. */
-static enum cct_status agree(const struct cct_executor *x, enum cct_status status, int *most) {
-  const struct cct_world *world = x->backend->world;
+static enum cct_status agree(const struct cct_backend *backend, enum cct_status status, int *most) {
+  const struct cct_world *world = backend->world;
   int64_t values[2] = {status, *most};
   if (world->size > 1) {
     enum cct_status met = world->ops->allreduce_i64(world, values, 2, CCT_REDUCE_MAX);
@@ -295,22 +295,22 @@ static enum cct_status agree(const struct cct_executor *x, enum cct_status statu
   return status ? status : (enum cct_status)values[0];
 }
 
-enum cct_status cct_cuda_agree(const struct cct_executor *x, enum cct_status status) {
+enum cct_status cct_cuda_agree(const struct cct_backend *backend, enum cct_status status) {
   int nothing = 0;
-  return agree(x, status, &nothing);
+  return agree(backend, status, &nothing);
 }
 
-enum cct_status cct_cuda_bind(struct cct_executor *x, const struct cct_binding *binding) {
+static enum cct_status bind(struct cct_executor *x, const struct cct_binding *binding) {
+  const struct cct_backend *backend = x->backend;
   int changed = 0;
   enum cct_status status = take_binding(x, binding, &changed);
   if (!status && changed)
     status = plan_all(x);
-  status = agree(x, status, &changed);
+  status = agree(backend, status, &changed);
   if (status || !changed)
     return status;
-  x->is_bound = 1;
   int must = !x->is_warm || cct_cuda_delays_missing(x) || cct_cuda_graphs_missing(x);
-  status = agree(x, CCT_OK, &must);
+  status = agree(backend, CCT_OK, &must);
   if (status || !must)
     return status;
   status = cct_cuda_walk(x, 0, x->program->n_ops, 0, MODE_WARM);
@@ -321,6 +321,11 @@ enum cct_status cct_cuda_bind(struct cct_executor *x, const struct cct_binding *
     status = cct_cuda_delays_prepare(x);
   if (!status)
     status = cct_cuda_graphs_prepare(x);
-  status = agree(x, status, &must);
+  return cct_cuda_agree(backend, status);
+}
+
+enum cct_status cct_cuda_bind(struct cct_executor *x, const struct cct_binding *binding) {
+  enum cct_status status = bind(x, binding);
+  x->is_bound = !status; /* the slots are taken, and nothing may be as they want it: the same binding is tried anew */
   return status;
 }

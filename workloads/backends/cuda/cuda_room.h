@@ -226,7 +226,7 @@ enum cct_status cct_cuda_wait_event(struct cct_backend *backend, cudaEvent_t eve
 enum cct_status cct_cuda_plan_edges(struct cct_executor *x) CCT_CHECKED; /* once */
 enum cct_status cct_cuda_bind(struct cct_executor *x, const struct cct_binding *binding) CCT_CHECKED;
 /* CCT_OK where every rank's `status` is; a rank that is well gets the status of one that is not. */
-enum cct_status cct_cuda_agree(const struct cct_executor *x, enum cct_status status) CCT_CHECKED;
+enum cct_status cct_cuda_agree(const struct cct_backend *backend, enum cct_status status) CCT_CHECKED;
 uint64_t cct_cuda_fold(uint64_t seed, uint64_t value);
 /* What identifies op's duration: kind, sizes, type, group, algorithm and mode. */
 uint64_t cct_cuda_op_shape(const struct cct_executor *x, int id);
