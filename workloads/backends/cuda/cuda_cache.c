@@ -18,7 +18,7 @@ struct determinant { /* a value, where its case is performed; of attention, the 
 
 struct bound_plan {
   uint64_t key;
-  int64_t used; /* by this step at last */
+  int64_t used; /* the use of the cache that was this plan's last */
   struct planned *plan;
   int *last_on_lane;
   struct cct_matrix *matrices; /* NULL: the binding has none */
@@ -31,6 +31,7 @@ struct plan_cache {
   int *copies, n_copies; /* whose size a step can change */
   struct bound_plan *plans;
   int n, most;
+  int64_t uses; /* of every sequence so far: in each the steps begin at 0, and a plan that is under way is no old one */
 };
 
 /* ---- what a plan depends on ---- */
@@ -303,6 +304,6 @@ enum cct_status cct_cuda_cache_plan(struct cct_executor *x, struct cct_executor 
   if (status)
     return status;
   p->key = key;
-  p->used = step;
+  p->used = ++cache->uses;
   return check_copies(view, binding);
 }
