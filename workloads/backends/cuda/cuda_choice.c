@@ -65,27 +65,35 @@ static enum cct_status perform_first(struct cct_executor *x) {
   return CCT_OK;
 }
 
-enum cct_status cct_cuda_choice(struct cct_executor *x, char *text, size_t n) {
-  char path[] = "/tmp/cctax-choice-XXXXXX", *before[n_names];
-  int fd, is_kept = 1;
-  *text = '\0';
-  if (!reset_debug || (fd = mkstemp(path)) < 0)
-    return CCT_OK;
-  close(fd);
+/* The log's variables as they were; 0: out of memory. */
+static int keep(char *before[n_names]) {
+  int is_kept = 1;
   for (int i = 0; i < n_names; i++) {
     const char *value = getenv(names[i]);
     before[i] = value ? strdup(value) : NULL;
     is_kept &= !value || before[i];
   }
-  enum cct_status status = is_kept ? set_log((const char *const[]){"INFO", "TUNING", path}) : CCT_NOMEM;
-  if (!status)
-    status = perform_first(x);
-  if (is_kept) {
+  return is_kept;
+}
+
+/* All ranks perform the collective, whether or not this one has a file for what NCCL says of it. */
+enum cct_status cct_cuda_choice(struct cct_executor *x, char *text, size_t n) {
+  char path[] = "/tmp/cctax-choice-XXXXXX", *before[n_names] = {NULL};
+  int fd = -1;
+  *text = '\0';
+  if (!reset_debug)
+    return CCT_OK;
+  if (keep(before))
+    fd = mkstemp(path);
+  enum cct_status logged = fd >= 0 ? set_log((const char *const[]){"INFO", "TUNING", path}) : CCT_OK;
+  enum cct_status status = perform_first(x);
+  if (fd >= 0) {
     enum cct_status restored = set_log((const char *const *)before);
-    status = status ? status : restored;
+    status = status ? status : logged ? logged : restored;
+    read_log(path, x->job->ranks, text, n);
+    close(fd);
+    unlink(path);
   }
-  read_log(path, x->job->ranks, text, n);
-  unlink(path);
   for (int i = 0; i < n_names; i++)
     free(before[i]);
   return status;

@@ -319,7 +319,6 @@ static void *thread_of(void *argument) {
   int burst = 0;
   cct_log_mute(1); /* the rank's own thread says what was wrong */
   is_muted = 1;
-  fail(h, CCT_CUDA(cudaSetDevice(h->x->backend->device)));
   for (;;) {
     pthread_mutex_lock(&h->sleeping);
     while (h->burst == burst && !h->is_closing)
@@ -329,6 +328,8 @@ static void *thread_of(void *argument) {
     pthread_mutex_unlock(&h->sleeping);
     if (is_closing)
       return NULL;
+    fail(h,
+         CCT_CUDA(cudaSetDevice(h->x->backend->device))); /* each time: a burst begins without the last one's status */
     atomic_fetch_add(&h->awake, 1);
     while (atomic_load(&h->started) != burst)
       sched_yield();

@@ -86,8 +86,10 @@ enum cct_status cct_cuda_communicator(struct cct_backend *backend, const struct 
     is_base_free &= c->comm != backend->base;
   }
   if (backend->n_communicators == MAX_COMMUNICATORS)
-    return cct_fail(CCT_UNSUPPORTED, "cuda: more than %d groups, choices and lanes communicate in a block",
-                    MAX_COMMUNICATORS);
+    return cct_fail(
+        CCT_UNSUPPORTED,
+        "cuda: more than %d groups, choices and lanes communicate in a block: spread the cells over several runs",
+        MAX_COMMUNICATORS);
   enum cct_status status = backend->base ? CCT_OK : base_open(backend);
   int rank = backend->world->rank;
   struct communicator c = {.size = group->size,

@@ -80,14 +80,16 @@ static enum cct_status verify_exchange(struct cct_executor *x, int id, struct cc
   const struct communicator *c = plan->communicator;
   const struct cct_matrix *m = plan->matrix;
   struct cct_exact exact = exact_of(CCT_TYPE_INT8, c->size, CCT_REDUCTION_SUM);
-  int64_t sent = 0, received = 0, each = plan->bytes / c->size;
-  for (int peer = 0; peer < c->size; peer++)
+  int64_t sent = 0, all_received = 0, received = 0, each = plan->bytes / c->size;
+  for (int peer = 0; peer < c->size; peer++) {
     sent += m ? m->bytes[c->index * m->n + peer] : each;
+    all_received += m ? m->bytes[peer * m->n + c->index] : each;
+  }
   if (plan->out == plan->in[0])
     return CCT_OK; /* in place there is nothing left to compare with */
   enum cct_status status = fill(x, plan->in[0], sent, exact, c->index, 0);
   if (!status)
-    status = perform(x, id, plan->out, plan->out_capacity < sent ? plan->out_capacity : sent);
+    status = perform(x, id, plan->out, all_received);
   for (int peer = 0; !status && peer < c->size; peer++) {
     int64_t n = m ? m->bytes[peer * m->n + c->index] : each, first = 0;
     for (int i = 0; i < c->index; i++)
@@ -135,7 +137,7 @@ static enum cct_status verify_collective(struct cct_executor *x, int id, struct 
   }
 }
 
-/* A message's bytes are those of its sender and its place among the sends of the group. */
+/* A message's bytes are those of its sender, whatever its place in the group. */
 static enum cct_status verify_messages(struct cct_executor *x, int id, struct cct_wrong *wrong) {
   enum cct_status status = CCT_OK;
   if (x->program->ops[id + 1].reads[0] >= 0 && x->program->ops[id + 1].reads[0] == x->program->ops[id + 2].writes)
