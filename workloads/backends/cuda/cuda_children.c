@@ -63,7 +63,9 @@ static enum cct_status finish(struct child *child) {
     close(child->to);
   if (child->from >= 0)
     close(child->from);
-  int is_done = child->pid > 0 && waitpid(child->pid, &code, 0) == child->pid && WIFEXITED(code) && !WEXITSTATUS(code);
+  if (child->pid <= 0) /* its start has said why */
+    return CCT_UNSUPPORTED;
+  int is_done = waitpid(child->pid, &code, 0) == child->pid && WIFEXITED(code) && !WEXITSTATUS(code);
   return is_done ? CCT_OK : cct_fail(CCT_UNSUPPORTED, "cuda: a child process could not use the GPU");
 }
 
@@ -98,7 +100,7 @@ enum cct_status cct_cuda_run_processes(struct experiment *e) {
   struct child children[MOST_CHILDREN];
   double gb_s = 0;
   enum cct_status status = CCT_OK;
-  if (n < 1 || n > MOST_CHILDREN || e->parameters[1] < 1)
+  if (n > MOST_CHILDREN || e->parameters[1] < 1)
     return cct_fail(CCT_USAGE, "cuda: processes/N/BYTES: 1 to %d processes, 1 byte or more", MOST_CHILDREN);
   for (; !status && n_started < n; n_started++)
     status = start(&children[n_started], e->backend->device, (size_t)e->parameters[1]);

@@ -411,7 +411,6 @@ cudaError_t cct_kernel_spin(int64_t ns, cudaStream_t stream) {
 }
 cudaError_t cct_kernel_note(cct_stamp_ring *ring, int64_t id, struct cct_device_bytes bytes, cudaStream_t stream) {
   LAUNCH(note, 1, 1, stream, ring, id, bytes);
-  return cudaGetLastError();
 }
 cudaError_t cct_kernel_stamp(cct_stamp_ring *ring, int64_t id, cudaStream_t stream) {
   LAUNCH(stamp, 1, 1, stream, ring, id);

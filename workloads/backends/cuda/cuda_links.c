@@ -4,12 +4,6 @@
 
 #include "workloads/backends/cuda/cuda_room.h"
 
-static enum cct_status agree(const struct cct_world *world, enum cct_status status) {
-  int64_t worst = status;
-  enum cct_status met = world->ops->allreduce_i64(world, &worst, 1, CCT_REDUCE_MAX);
-  return status ? status : met ? met : (enum cct_status)worst;
-}
-
 static enum cct_status need_two(const struct cct_backend *backend) {
   return backend->world->size == 2 ? CCT_OK : cct_fail(CCT_UNSUPPORTED, "cuda: this experiment is between two ranks");
 }
@@ -48,12 +42,12 @@ static enum cct_status pair_open(struct cct_backend *backend, size_t bytes, enum
     status = cct_cuda_wait_stream(backend, backend->side);
   if (!status)
     status = CCT_CUDA(cudaIpcGetMemHandle(&own, is_write(kind) ? pair->to : pair->from));
-  status = agree(world, status);
+  status = cct_cuda_agree(backend, status);
   if (!status)
     status = world->ops->allgather(world, &own, sizeof own, all);
   if (!status)
     status = CCT_CUDA(cudaIpcOpenMemHandle((void **)&pair->peer, all[1 - world->rank], cudaIpcMemLazyEnablePeerAccess));
-  return agree(world, status);
+  return cct_cuda_agree(backend, status);
 }
 
 static void pair_close(const struct cct_backend *backend, struct pair *pair) {
@@ -108,15 +102,15 @@ enum cct_status cct_cuda_run_p2p_copy(struct experiment *e) {
   struct pair pair = {NULL, NULL, NULL};
   double gb_s = 0;
   enum cct_status status = need_two(backend);
-  if (!status && (bytes < 16 || e->parameters[1] > WRITE_SM || ways < 1 || ways > 2))
-    status = cct_fail(CCT_USAGE, "cuda: p2p_copy/BYTES/KIND/WAYS: 16 bytes or more, kind 0 to 3, 1 or 2 ways");
+  if (!status && (e->parameters[1] > WRITE_SM || ways < 1 || ways > 2))
+    status = cct_fail(CCT_USAGE, "cuda: p2p_copy/BYTES/KIND/WAYS: kind 0 to 3, 1 or 2 ways");
   if (status)
     return status;
   enum kind kind = (enum kind)(int)e->parameters[1];
   status = pair_open(backend, bytes, kind, &pair);
   if (!status && world->rank < ways)
     status = time_copies(backend, &pair, bytes, kind, &gb_s);
-  status = agree(world, status);
+  status = cct_cuda_agree(backend, status);
   if (!status)
     status = world->ops->allreduce_f64(world, &gb_s, 1, CCT_REDUCE_SUM);
   pair_close(backend, &pair);
@@ -135,7 +129,7 @@ enum cct_status cct_cuda_run_short_write(struct experiment *e) {
   enum cct_status status = need_two(backend);
   if (status)
     return status;
-  status = agree(world, open_all(backend, &c));
+  status = cct_cuda_agree(backend, open_all(backend, &c));
   for (int turn = 0; !status && turn < 2; turn++) { /* the first loads the kernel and opens the way */
     status = world->ops->barrier(world);
     if (!status)
@@ -145,8 +139,8 @@ enum cct_status cct_cuda_run_short_write(struct experiment *e) {
   }
   if (!status)
     status = CCT_CUDA(cudaMemcpy(&ns, backend->probe, sizeof ns, cudaMemcpyDeviceToHost));
-  give(e, n > 0 ? (double)ns / n / 2e3 : 0);
-  return agree(world, status);
+  give(e, (double)ns / n / 2e3);
+  return cct_cuda_agree(backend, status);
 }
 
 /* ---- dispatch ---- */
@@ -184,18 +178,18 @@ enum cct_status cct_cuda_run_dispatch(struct experiment *e) {
   struct communicator *c = NULL;
   double us = 0;
   enum cct_status status = need_two(backend);
-  if (!status && (tokens < 1 || row_bytes < 16 || row_bytes % 16 || row_bytes > (int64_t)PROBE_BYTES ||
-                  tokens > CCT_DISPATCH_BYTES / row_bytes))
+  if (!status &&
+      (row_bytes < 16 || row_bytes % 16 || row_bytes > (int64_t)PROBE_BYTES || tokens > CCT_DISPATCH_BYTES / row_bytes))
     status =
         cct_fail(CCT_USAGE, "cuda: dispatch/TOKENS/BYTES: rows of a multiple of 16 bytes up to 1 MiB, 32 MiB together");
   if (status)
     return status;
-  status = agree(backend->world, open_all(backend, &c));
+  status = cct_cuda_agree(backend, open_all(backend, &c));
   if (!status)
     status = time_dispatch(backend, c->peers, tokens, row_bytes, &us);
   give(e, us);
   give(e, us > 0 ? (double)(tokens * row_bytes) / us / 1e3 : 0);
-  return agree(backend->world, status);
+  return cct_cuda_agree(backend, status);
 }
 
 /* ---- reaching each other ---- */
@@ -220,7 +214,7 @@ enum cct_status cct_cuda_run_peer(struct experiment *e) {
     }
   cudaError_t error = cudaIpcGetMemHandle(&own, backend->probe);
   enum cct_status met = world->ops->allgather(world, &own, sizeof own, all);
-  status = agree(world, status ? status : met);
+  status = cct_cuda_agree(backend, status ? status : met);
   if (!status && error == cudaSuccess)
     error = cudaIpcOpenMemHandle(&peer, all[1 - world->rank], cudaIpcMemLazyEnablePeerAccess);
   if (peer)
@@ -228,17 +222,18 @@ enum cct_status cct_cuda_run_peer(struct experiment *e) {
   (void)cudaGetLastError(); /* a refusal is the answer, not an error of what follows */
   give(e, without);
   give(e, (double)error);
-  return agree(world, status);
+  return cct_cuda_agree(backend, status);
 }
 
 enum cct_status cct_cuda_run_communicator(struct experiment *e) {
-  const struct cct_world *world = e->backend->world;
+  const struct cct_backend *backend = e->backend;
+  const struct cct_world *world = backend->world;
   ncclUniqueId id = {{0}};
   ncclComm_t comm = NULL;
-  enum cct_status status = need_two(e->backend);
+  enum cct_status status = need_two(backend);
   if (status)
     return status;
-  status = agree(world, world->rank ? CCT_OK : CCT_NCCL(ncclGetUniqueId(&id)));
+  status = cct_cuda_agree(backend, world->rank ? CCT_OK : CCT_NCCL(ncclGetUniqueId(&id)));
   if (!status)
     status = world->ops->bcast(world, &id, sizeof id, 0);
   int64_t start_ns = cct_clock_ns();
@@ -247,5 +242,5 @@ enum cct_status cct_cuda_run_communicator(struct experiment *e) {
   give(e, (double)(cct_clock_ns() - start_ns));
   if (comm)
     (void)ncclCommDestroy(comm);
-  return agree(world, status);
+  return cct_cuda_agree(backend, status);
 }

@@ -58,7 +58,7 @@ enum cct_status cct_cuda_run_managed(struct experiment *e) {
   size_t bytes = (size_t)e->parameters[0];
   void *memory = NULL;
   int64_t took_ns = 0;
-  if (bytes < 1 || bytes > MANAGED_BYTES) /* a trial, no load: much of it could hang the GPU */
+  if (bytes > MANAGED_BYTES) /* a trial, no load: much of it could hang the GPU */
     return cct_fail(CCT_USAGE, "cuda: managed/BYTES: 1 byte to 4 MiB");
   cudaError_t error = cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal);
   if (error == cudaSuccess) {
