@@ -134,6 +134,37 @@ static void what_copies_slower_is_found_to(void **state) {
   }
 }
 
+/* What was refused once is refused again, and works once it may: nothing half open is left behind. */
+static void write_thrice(const struct cct_world *world, void *argument) {
+  static const double refusals[] = {801, 801, 0};
+  const struct cct_backend_ops *ops = cctax_cuda_ops(NULL);
+  const struct cct_backend_options options = {.deadline_ns = 20000000000};
+  struct cct_backend *backend = NULL;
+  enum cct_status *found = argument;
+  if (ops->open(world, &options, &backend))
+    return;
+  for (int i = 0; i < 3; i++) {
+    double n = 10, value;
+    int got;
+    (void)world->ops->barrier(world);
+    if (world->rank == 0)
+      twin_costs.ipc_error = refusals[i];
+    (void)world->ops->barrier(world);
+    found[3 * world->rank + i] = ops->experiment(backend, "short_write", &n, 1, &value, 1, &got);
+  }
+  ops->close(backend);
+}
+
+static void areas_that_were_refused_are_not_used(void **state) {
+  enum cct_status found[6] = {0};
+  (void)state;
+  cct_log_mute(1);
+  assert_int_equal(cct_world_threads(2, write_thrice, found), 0);
+  cct_log_mute(0);
+  for (int i = 0; i < 6; i++)
+    assert_int_equal(found[i], i % 3 < 2 ? CCT_UNSUPPORTED : CCT_OK);
+}
+
 static void what_is_refused_is_told(void **state) {
   static const struct {
     const char *experiment;
@@ -202,14 +233,18 @@ static void processes_copy_each_by_themselves(void **state) {
   assert_true(least_of("context", 0, 1) > 0);
 }
 
+/* A trial of nothing among it, which would find nothing and say that all is well. */
 static void what_makes_no_sense_is_refused(void **state) {
-  static const char *const texts[] = {"managed/64M",     "p2p_copy/8/0/1",  "p2p_copy/1M/4/1",
-                                      "p2p_copy/1M/0/3", "dispatch/1/24",   "dispatch/8K/7K",
-                                      "processes/0/1M",  "processes/17/1M", "bare_sync/0"};
+  static const char *const texts[] = {"managed/64M",     "p2p_copy/8/0/1", "p2p_copy/1M/4/1", "p2p_copy/1M/0/3",
+                                      "dispatch/1/24",   "dispatch/8K/7K", "dispatch/0/1K",   "processes/0/1M",
+                                      "processes/17/1M", "bare_sync/0",    "bare_launch/0",   "graph_capture/0",
+                                      "stale_memory/0",  "pinned/0",       "mapped/0",        "managed/0",
+                                      "host_register/0", "overlap/0",      "aes_rate/0",      "caller_blocked/0/0",
+                                      "clock/0",         "short_write/0"};
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     struct asked asked = {.text = texts[i]};
-    int is_pair = !strncmp(texts[i], "p2p", 3) || !strncmp(texts[i], "dis", 3);
+    int is_pair = !strncmp(texts[i], "p2p", 3) || !strncmp(texts[i], "dis", 3) || !strncmp(texts[i], "short", 5);
     cct_log_mute(1);
     assert_int_equal(cct_world_threads(is_pair ? 2 : 1, ask, &asked), 0);
     cct_log_mute(0);
@@ -222,9 +257,13 @@ int main(void) {
   char why[64];
   (void)cctax_cuda_ops(NULL)->available(why, sizeof why); /* the child of an experiment ends here */
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_costs_more_is_found_to),       cmocka_unit_test(what_copies_slower_is_found_to),
-      cmocka_unit_test(what_is_refused_is_told),           cmocka_unit_test(clocks_and_order_are_told),
-      cmocka_unit_test(processes_copy_each_by_themselves), cmocka_unit_test(what_makes_no_sense_is_refused),
+      cmocka_unit_test(what_costs_more_is_found_to),
+      cmocka_unit_test(what_copies_slower_is_found_to),
+      cmocka_unit_test(areas_that_were_refused_are_not_used),
+      cmocka_unit_test(what_is_refused_is_told),
+      cmocka_unit_test(clocks_and_order_are_told),
+      cmocka_unit_test(processes_copy_each_by_themselves),
+      cmocka_unit_test(what_makes_no_sense_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

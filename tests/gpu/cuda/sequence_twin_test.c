@@ -114,6 +114,78 @@ static void plans_are_found_by_what_they_depend_on(void **state) {
   cct_job_free(job);
 }
 
+/* Plans of the last steps are under way: a full cache gives away one that is older, in a second sequence too. */
+static void plans_under_way_are_kept(void **state) {
+  enum {
+    MANY = 1100, /* more than the cache holds */
+    UNDER_WAY = 8
+  };
+  (void)state;
+  struct cct_backend_options options = {.is_shared_gpu = 1};
+  struct cct_backend *backend;
+  struct cct_executor *x, view;
+  int64_t took, slots[] = {2, MANY, 1, MANY};
+  struct cct_burst burst = {0, &took};
+  const struct cct_binding binding = {.slots = slots};
+  const struct planned *plans[UNDER_WAY];
+  struct cct_job *job = sequence_job(1);
+  assert_int_equal(ops->open(cct_world_self(), &options, &backend), CCT_OK);
+  assert_int_equal(ops->load(backend, job, &x), CCT_OK);
+  assert_int_equal(ops->step(x, &binding, 1, &burst), CCT_OK);
+  assert_int_equal(cct_cuda_cache_open(x), CCT_OK);
+  view = *x;
+  view.is_in_sequence = 1;
+  view.slots = slots;
+  for (int sequence = 0; sequence < 2; sequence++)
+    for (int step = 0; step < MANY; step++) {
+      slots[1] = 1 + step;
+      assert_int_equal(cct_cuda_cache_plan(x, &view, step, &binding), CCT_OK);
+      plans[step % UNDER_WAY] = view.plan;
+      for (int before = 1; before < UNDER_WAY && before <= step; before++)
+        assert_ptr_not_equal(view.plan, plans[(step - before) % UNDER_WAY]);
+    }
+  ops->unload(x);
+  ops->close(backend);
+  cct_job_free(job);
+}
+
+/* Memory that cannot be had is refused as often as it is asked for, and a smaller step goes on. */
+static void a_refused_binding_stays_refused(void **state) {
+  (void)state;
+  struct cct_backend_options options = {.is_shared_gpu = 1};
+  struct cct_backend *backend;
+  struct cct_executor *x;
+  struct cct_program *program;
+  struct cct_job *job;
+  int64_t took, slots[] = {1};
+  struct cct_burst burst = {0, &took};
+  const struct cct_binding binding = {.slots = slots};
+  assert_int_equal(cct_program_new("copies", &program), CCT_OK);
+  cct_program_add_lane(program, "main", CCT_LANE_STREAM);
+  cct_program_add_lane(program, "host", CCT_LANE_HOST);
+  cct_program_add_slot(program, "mib", 1);
+  struct cct_op op = {.kind = CCT_OP_COPY, .name = "copy", .host = 1, .reads = {-1, -1}, .writes = -1};
+  op.copy.direction = CCT_COPY_D2D;
+  op.copy.memory = CCT_MEM_DEVICE;
+  op.copy.bytes = cct_per_slot(1 << 20, 0);
+  cct_program_add(program, &op, NULL, 0);
+  op.kind = CCT_OP_SYNC;
+  cct_program_add(program, &op, NULL, 0);
+  assert_int_equal(cct_job_new(1, &job), CCT_OK);
+  assert_int_equal(cct_job_add_role(job, program, 0, 1), CCT_OK);
+  assert_int_equal(ops->open(cct_world_self(), &options, &backend), CCT_OK);
+  assert_int_equal(ops->load(backend, job, &x), CCT_OK);
+  cct_log_mute(1);
+  for (int i = 0; i < 4; i++) {
+    slots[0] = i < 3 ? 1 << 20 : 2;
+    assert_int_equal(ops->step(x, &binding, 1, &burst), i < 3 ? CCT_UNSUPPORTED : CCT_OK);
+  }
+  cct_log_mute(0);
+  ops->unload(x);
+  ops->close(backend);
+  cct_job_free(job);
+}
+
 static void one_rank(void **state) {
   (void)state;
   passes_on(1);
@@ -130,7 +202,10 @@ static void two_ranks(void **state) {
 int main(void) {
   ops = cctax_cuda_ops(NULL);
   const struct CMUnitTest tests[] = {cmocka_unit_test(plans_are_found_by_what_they_depend_on),
-                                     cmocka_unit_test(host_lanes_seal_side_by_side), cmocka_unit_test(one_rank),
+                                     cmocka_unit_test(plans_under_way_are_kept),
+                                     cmocka_unit_test(a_refused_binding_stays_refused),
+                                     cmocka_unit_test(host_lanes_seal_side_by_side),
+                                     cmocka_unit_test(one_rank),
                                      cmocka_unit_test(two_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
