@@ -3,18 +3,12 @@
  * both submission forms, and -5 % by giving the baseline the surcharge, to 0.01 points. The program is serial: its
  * clear step is a sum, so that a surcharge of x % of it, spread over the entries of one boundary, is x % of the step.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
-#include "json/json.h"
+#include "tests/job_text.h"
 #include "workloads/backends/predict.h"
 
 enum {
@@ -40,8 +34,6 @@ static void add_serial(struct cct_text *text, int n, const char *op) {
 
 static struct cct_job *serial_job(void) {
   struct cct_text text = {0};
-  struct cct_json *document;
-  struct cct_job *made;
   char op[256];
   cct_text_add(&text, "{\"schema\":1,\"ranks\":8,\"groups\":[{\"name\":\"tp\",\"size\":8,\"stride\":1}],\"roles\":[{"
                       "\"first\":0,\"count\":8,\"program\":{\"name\":\"serial\",\"lanes\":[{\"name\":\"main\",\"kind\":"
@@ -55,10 +47,7 @@ static struct cct_job *serial_job(void) {
            REDUCE_BYTES);
   add_serial(&text, REDUCES, op);
   cct_text_add(&text, "{\"op\":\"hostwork\",\"host\":1,\"ns\":%d}]}}]}", HOSTWORK_NS);
-  assert_int_equal(cct_json_parse(text.s, text.length, "test", &document), CCT_OK);
-  struct cct_json_at at = cct_json_root(document, "test");
-  assert_int_equal(cct_job_from_json(&at, &made), CCT_OK);
-  cct_json_free(document);
+  struct cct_job *made = job_of_text(text.s);
   cct_text_free(&text);
   return made;
 }

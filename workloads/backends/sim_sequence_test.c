@@ -1,65 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sequences on sim by hand: who meets whom in a case, idling, ranks that are over before others, classes that split as
  * bindings differ, and what ends a sequence early. Times at large are held against a reference in tests/random. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "json/json.h"
 #include "workloads/backends/measure.h"
-#include "workloads/backends/sim.h"
+#include "workloads/backends/sim_opened_test.h"
 
-#define COST(v)                                                                                                        \
-  { .value = (v), .lo = (v), .hi = (v), .source = "test" }
-static struct cct_collective_cost rows[] = {{.kind = CCT_COLL_ALL_REDUCE,
-                                             .ranks = 2,
-                                             .algorithm = "Ring",
-                                             .toll_us_eager = COST(5),
-                                             .toll_us_graph = COST(4),
-                                             .busbw_gb_s = COST(1)}};
-/* us: submission 3, graph 10 + 0.5 a node, sync 2, kernel 1, 1 GB/s everywhere */
-static const struct cct_profile profile = {
-    .name = "test",
-    .has_clear = 1,
-    .platform = {.gpus = 8192, .partition = 8192},
-    .clear = {.submission = {.us = COST(3)},
-              .graph_launch = {.us = COST(10), .us_per_node = COST(0.5)},
-              .sync_us = COST(2),
-              .kernel_floor_us = COST(1),
-              .collectives = rows,
-              .n_collectives = 1,
-              .hbm_gb_s = COST(1),
-              .cpu_slowdown = COST(1)},
-};
+static int64_t ends[64 * 64];
 
-static struct cct_job *job;
-static struct cct_backend *backend;
-static struct cct_executor *executor;
-static int64_t rank_ns[64], ends[64 * 64];
-
-static void open_job(const char *text) {
-  struct cct_json *document;
-  struct cct_backend_options options = {.machine = &profile, .has_multicast = 1};
-  assert_int_equal(cct_json_parse(text, strlen(text), "test", &document), CCT_OK);
-  struct cct_json_at at = cct_json_root(document, "test");
-  assert_int_equal(cct_job_from_json(&at, &job), CCT_OK);
-  cct_json_free(document);
-  assert_int_equal(cct_backend_sim.open(cct_world_self(), &options, &backend), CCT_OK);
-  assert_int_equal(cct_backend_sim.load(backend, job, &executor), CCT_OK);
-}
-
-static int teardown(void **state) {
+/* Pairs meet, at 1 GB/s. */
+static int setup(void **state) {
   (void)state;
-  cct_backend_sim.unload(executor);
-  cct_backend_sim.close(backend);
-  cct_job_free(job);
-  executor = NULL;
-  backend = NULL;
-  job = NULL;
+  rows[0].ranks = 2;
+  rows[0].busbw_gb_s.value = 1;
   return 0;
 }
 
@@ -223,5 +174,5 @@ int main(void) {
       CASE(test_classes_split_with_their_bindings),
       CASE(test_what_ends_a_sequence_early),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,81 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * sim by hand: one small program for each rule of the law, ranks that behave alike, deadlocks by name, noise by
  * counter. The law at large is held against an independent reference in tests/random. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
-#include "json/json.h"
-#include "workloads/backends/sim.h"
-
-#define COST(v)                                                                                                        \
-  { .value = (v), .lo = (v), .hi = (v), .source = "test" }
-static struct cct_collective_cost rows[] = {{.kind = CCT_COLL_ALL_REDUCE,
-                                             .ranks = 8,
-                                             .algorithm = "Ring",
-                                             .toll_us_eager = COST(5),
-                                             .toll_us_graph = COST(4),
-                                             .busbw_gb_s = COST(1000)}};
-/* us: submission 3, graph 10 + 0.5 a node, sync 2, kernel 1; a copy 4 + bytes / 1 GB/s, pageable ones block */
-static const struct cct_profile profile = {
-    .name = "test",
-    .has_clear = 1,
-    .platform = {.gpus = 8192, .partition = 8192},
-    .clear = {.submission = {.us = COST(3)},
-              .graph_launch = {.us = COST(10), .us_per_node = COST(0.5)},
-              .sync_us = COST(2),
-              .kernel_floor_us = COST(1),
-              .copy = {{{COST(4), COST(1), 0, 1}, {COST(4), COST(1), 1, 1}},
-                       {{COST(4), COST(1), 0, 1}, {COST(4), COST(1), 1, 1}}},
-              .p2p = {COST(1), COST(1), COST(6)},
-              .collectives = rows,
-              .n_collectives = 1,
-              .gemm_tflop_s = {[CCT_TYPE_BF16] = COST(1)},
-              .hbm_gb_s = COST(1),
-              .cpu_slowdown = COST(1)},
-};
-
-static struct cct_job *job;
-static struct cct_backend *backend;
-static struct cct_executor *executor;
-static int64_t *rank_ns;
-
-static enum cct_status open_job(const char *text, const char *noise_file, uint64_t seed) {
-  struct cct_json *document;
-  struct cct_backend_options options = {
-      .machine = &profile, .has_multicast = 1, .noise_file = noise_file, .noise_seed = seed};
-  assert_int_equal(cct_json_parse(text, strlen(text), "test", &document), CCT_OK);
-  struct cct_json_at at = cct_json_root(document, "test");
-  assert_int_equal(cct_job_from_json(&at, &job), CCT_OK);
-  cct_json_free(document);
-  rank_ns = calloc((size_t)job->ranks, sizeof *rank_ns);
-  enum cct_status status = cct_backend_sim.open(cct_world_self(), &options, &backend);
-  return status ? status : cct_backend_sim.load(backend, job, &executor);
-}
+#include "workloads/backends/sim_opened_test.h"
 
 static enum cct_status step(int n) {
   struct cct_burst burst = {.rank_ns = rank_ns};
   return cct_backend_sim.step(executor, NULL, n, &burst);
-}
-
-static int teardown(void **state) {
-  (void)state;
-  cct_backend_sim.unload(executor);
-  cct_backend_sim.close(backend);
-  cct_job_free(job);
-  free(rank_ns);
-  executor = NULL;
-  backend = NULL;
-  job = NULL;
-  rank_ns = NULL;
-  return 0;
 }
 
 #define LANES                                                                                                          \
@@ -105,8 +39,7 @@ static void assert_span(int rank, int id, int64_t start_us, int64_t end_us) {
 static void test_submissions_lanes_and_waits(void **state) {
   (void)state;
   open_job(ALONE(BYTES(0, 2, 10, "") "," LAUNCH(0, 2, "") "," BYTES(1, 3, 20, "") "," LAUNCH(
-               0, 2, ",\"waits\":[2]") "," SYNC(1, 3)),
-           NULL, 0);
+      0, 2, ",\"waits\":[2]") "," SYNC(1, 3)));
   assert_int_equal(step(1), CCT_OK);
   assert_span(0, 0, 3, 13);
   assert_span(0, 1, 13, 14);
@@ -122,8 +55,7 @@ static void test_blocking_copy_and_host_work(void **state) {
   open_job(
       ALONE("{\"op\":\"copy\",\"lane\":0,\"host\":2,\"direction\":\"h2d\",\"memory\":\"pageable\",\"bytes\":6000},"
             "{\"op\":\"copy\",\"lane\":0,\"host\":2,\"direction\":\"h2d\",\"bytes\":6000},"
-            "{\"op\":\"hostwork\",\"host\":2,\"ns\":7000},{\"op\":\"delay\",\"host\":2,\"ns\":5000,\"waits\":[1]}"),
-      NULL, 0);
+            "{\"op\":\"hostwork\",\"host\":2,\"ns\":7000},{\"op\":\"delay\",\"host\":2,\"ns\":5000,\"waits\":[1]}"));
   assert_int_equal(step(1), CCT_OK);
   assert_span(0, 0, 3, 13);
   assert_span(0, 1, 16, 26);
@@ -134,7 +66,7 @@ static void test_blocking_copy_and_host_work(void **state) {
 /* Rule 3, and rule 8 without a barrier: repetition 2 waits only where it says so. */
 static void test_previous_repetition(void **state) {
   (void)state;
-  open_job(ALONE(BYTES(0, 2, 10, "") "," LAUNCH(1, 3, ",\"waits\":[\"prev:0\"]") "," SYNC(1, 3)), NULL, 0);
+  open_job(ALONE(BYTES(0, 2, 10, "") "," LAUNCH(1, 3, ",\"waits\":[\"prev:0\"]") "," SYNC(1, 3)));
   assert_int_equal(step(1), CCT_OK);
   assert_span(0, 1, 3, 4);
   assert_int_equal(step(2), CCT_OK);
@@ -148,7 +80,7 @@ static void test_collectives_meet(void **state) {
 #define REDUCE(lane, group)                                                                                            \
   "{\"op\":\"collective\",\"lane\":" #lane ",\"host\":2,\"kind\":\"all_reduce\",\"group\":" #group                     \
   ",\"bytes\":1000000,\"type\":\"bf16\"}"
-  open_job(JOB2(REDUCE(0, 0), BYTES(0, 2, 50, "") "," REDUCE(0, 0)), NULL, 0);
+  open_job(JOB2(REDUCE(0, 0), BYTES(0, 2, 50, "") "," REDUCE(0, 0)));
   assert_int_equal(step(1), CCT_OK);
   assert_span(0, 0, 53, 59); /* 5 us and 1 MB at 1000 GB/s */
   assert_span(1, 1, 53, 59);
@@ -164,8 +96,7 @@ static void test_groups(void **state) {
 #define RECV(us) "{\"op\":\"recv\",\"lane\":0,\"host\":2,\"group\":0,\"peer_offset\":1,\"bytes\":" #us "000}"
   open_job(JOB2(GROUP SEND(10) "," RECV(30) "," END "," GROUP REDUCE(0, 0) "," REDUCE(0, 0) "," END,
                 BYTES(0, 2, 1, "") "," GROUP SEND(30) "," RECV(10) "," END
-                                                                   "," GROUP REDUCE(0, 0) "," REDUCE(0, 0) "," END),
-           NULL, 0);
+                                                                   "," GROUP REDUCE(0, 0) "," REDUCE(0, 0) "," END));
   assert_int_equal(step(1), CCT_OK);
   assert_span(0, 1, 6, 22); /* rank 1's group starts at 6; 6 + 10 us */
   assert_span(0, 2, 6, 42);
@@ -180,12 +111,11 @@ static void test_groups(void **state) {
  * untouched. */
 static void test_graphs(void **state) {
   (void)state;
-  open_job(ALONE(BYTES(1, 3, 100,
-                       "") ",{\"op\":\"graph\",\"lane\":0,\"host\":2},{\"op\":\"launch\",\"lane\":0},{\"op\":"
+  open_job(ALONE(
+      BYTES(1, 3, 100, "") ",{\"op\":\"graph\",\"lane\":0,\"host\":2},{\"op\":\"launch\",\"lane\":0},{\"op\":"
                            "\"elementwise\",\"lane\":1,\"bytes\":9000,\"waits\":[2]},{\"op\":\"launch\",\"lane\":0},{"
                            "\"op\":\"delay\","
-                           "\"lane\":0,\"ns\":3000}," END "," LAUNCH(0, 2, "") "," LAUNCH(1, 3, "") "," SYNC(1, 3)),
-           NULL, 0);
+                           "\"lane\":0,\"ns\":3000}," END "," LAUNCH(0, 2, "") "," LAUNCH(1, 3, "") "," SYNC(1, 3)));
   rows[0].toll_us_graph.value = 4;
   assert_int_equal(step(1), CCT_OK);
   struct cct_span spans[16];
@@ -205,10 +135,10 @@ static void test_graphs(void **state) {
 static void test_deadlock_is_named(void **state) {
   (void)state;
   char said[512];
-  open_job(JOB2(REDUCE(0, 0) "," REDUCE(1, 1) "," SYNC(1, 2), REDUCE(1, 1) "," REDUCE(0, 0) "," SYNC(1, 2)), NULL, 0);
+  open_job(JOB2(REDUCE(0, 0) "," REDUCE(1, 1) "," SYNC(1, 2), REDUCE(1, 1) "," REDUCE(0, 0) "," SYNC(1, 2)));
   assert_int_equal(step(2), CCT_OK);
   teardown(NULL);
-  open_job(JOB2(REDUCE(0, 0) "," REDUCE(0, 1), REDUCE(0, 1) "," REDUCE(0, 0)), NULL, 0);
+  open_job(JOB2(REDUCE(0, 0) "," REDUCE(0, 1), REDUCE(0, 1) "," REDUCE(0, 0)));
   FILE *file = tmpfile();
   int saved = dup(2);
   dup2(fileno(file), 2);
@@ -230,7 +160,7 @@ static void test_ranks_alike_are_simulated_once(void **state) {
       "\"stride\":8}],\"roles\":[{\"first\":0,\"count\":4096,\"program\":" PROGRAM(
           GROUP SEND(5) ",{\"op\":\"recv\",\"lane\":0,\"host\":2,\"group\":0,\"peer_offset\":-1,\"bytes\":5000}," END
                         "," REDUCE(0, 1)) "}]}";
-  open_job(ring, NULL, 0);
+  open_job(ring);
   assert_int_equal(step(3), CCT_OK);
   assert_int_equal(cct_sim_classes(executor), 1);
   teardown(NULL);
@@ -239,7 +169,7 @@ static void test_ranks_alike_are_simulated_once(void **state) {
       "\"count\":2048,"
       "\"program\":" PROGRAM(REDUCE(0, 0)) "},{\"first\":2048,\"count\":2048,\"program\":" PROGRAM(
           BYTES(0, 2, 9, "") "," REDUCE(0, 0)) "}]}";
-  open_job(halves, NULL, 0);
+  open_job(halves);
   assert_int_equal(step(1), CCT_OK);
   assert_int_equal(cct_sim_classes(executor), 2);
   assert_int_equal(rank_ns[2047] + 9000, rank_ns[2048]);
@@ -255,7 +185,7 @@ static void test_noise_is_drawn_by_counter(void **state) {
   int64_t first[64], again[64];
   int seen[3] = {0};
   for (int round = 0; round < 2; round++) {
-    open_job(ALONE(LAUNCH(0, 2, "")), path, 7);
+    assert_int_equal(open_noisy_job(ALONE(LAUNCH(0, 2, "")), path, 7), CCT_OK);
     for (int i = 0; i < 64; i++) {
       assert_int_equal(step(1), CCT_OK);
       (round ? again : first)[i] = rank_ns[0];
@@ -268,7 +198,7 @@ static void test_noise_is_drawn_by_counter(void **state) {
   assert_memory_equal(first, again, sizeof first);
   assert_int_equal(seen[0] + seen[1] + seen[2], 128);
   assert_true(seen[0] > 10 && seen[1] > 10 && seen[2] > 10);
-  open_job(ALONE(LAUNCH(0, 2, "")), path, 8);
+  assert_int_equal(open_noisy_job(ALONE(LAUNCH(0, 2, "")), path, 8), CCT_OK);
   for (int i = 0; i < 64; i++) {
     assert_int_equal(step(1), CCT_OK);
     again[i] = rank_ns[0];
@@ -283,7 +213,7 @@ static void test_bad_noise_is_refused(void **state) {
   int fd = mkstemp(path);
   assert_int_equal(write(fd, "1\n-1\n", 5), 5);
   close(fd);
-  assert_int_equal(open_job(ALONE(LAUNCH(0, 2, "")), path, 7), CCT_USAGE);
+  assert_int_equal(open_noisy_job(ALONE(LAUNCH(0, 2, "")), path, 7), CCT_USAGE);
   unlink(path);
 }
 
