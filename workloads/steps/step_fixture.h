@@ -6,6 +6,17 @@
 #include "workloads/program/counts.h"
 #include "workloads/steps/workload.h"
 
+/* qwen3-8b: matrices a token multiplies with, without embedding; per layer and as a whole. */
+enum {
+  H = 4096,
+  L = 36,
+  QKV = 6144,
+  FFN = 12288,
+  V = 151936,
+  HEADS = 32 * 128
+};
+static const double layer_matrices = (double)H * QKV + (double)HEADS * H + 3.0 * H * FFN;
+
 /* A cell of "key value" words; aborts on a word that is none. */
 struct cct_options cct_fixture_cell(const char *words);
 enum cct_status cct_fixture_build(const char *words, struct cct_step *step_out);

@@ -12,16 +12,6 @@
 #include "workloads/shape/layout.h"
 #include "workloads/steps/step_fixture.h"
 
-/* qwen3-8b: matrices a token multiplies with, without embedding; per layer and as a whole. */
-enum {
-  H = 4096,
-  L = 36,
-  QKV = 6144,
-  FFN = 12288,
-  V = 151936,
-  HEADS = 32 * 128
-};
-static const double layer_matrices = (double)H * QKV + (double)HEADS * H + 3.0 * H * FFN;
 static const double all_parameters = L * (layer_matrices + 2 * H) + 2.0 * V * H + H;
 
 static const struct cct_program *program_of(const struct cct_job *job) {
