@@ -435,6 +435,8 @@ static void print_overlap(const struct sources *sources) {
       "  token leave %.2f ms for it.\n"
       "- Architectures that are not public or not modelled are predicted by stand-ins, named in the table; a figure\n"
       "  that a stand-in meets or misses says little about size.\n"
+      "- How many copies and small kernels an engine submits beside its graphs is the engine's: 7 copies a decode step\n"
+      "  in vLLM 0.22, none in SGLang 0.5.13, one here. It is not what the tables of TP8 lack ([serving.md](serving.md)).\n"
       "- The source's four measurements of one configuration (tp8-c32, tp8-out2048, tp8-pin1, tp8-pin2) span +1.1\n"
       "  to +5.0.\n",
       tpot->off, tpot->on, tpot->on - tpot->off);
