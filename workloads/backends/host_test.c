@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The host backend: its values, every kind of work and exchange checked by verify(), what it refuses, how it holds
- * time. */
+ * The host backend: its values, every kind of work and exchange checked by verify(), and what it refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "fakes/world_threads.h"
-#include "workloads/backends/host.h"
-
-static const struct cct_backend_options plain = {.has_multicast = 1, .scale = 1, .deadline_ns = 10000000000};
+#include "workloads/backends/host_built_test.h"
 
 /* ---- values ---- */
 
@@ -73,118 +69,6 @@ static void every_partial_sum_is_exact(void **state) {
 }
 
 /* ---- programs ---- */
-
-struct built {
-  struct cct_job *job;
-  struct cct_program *program;
-  int stream, host;
-};
-
-static struct built build(int ranks) {
-  struct built b;
-  assert_int_equal(cct_program_new("test", &b.program), CCT_OK);
-  b.stream = cct_program_add_lane(b.program, "stream", CCT_LANE_STREAM);
-  b.host = cct_program_add_lane(b.program, "host", CCT_LANE_HOST);
-  assert_int_equal(cct_job_new(ranks, &b.job), CCT_OK);
-  cct_job_add_group(b.job, "all", ranks, 1);
-  assert_int_equal(cct_job_add_role(b.job, b.program, 0, ranks), CCT_OK);
-  return b;
-}
-
-static struct cct_op on(const struct built *b, enum cct_op_kind kind) {
-  return (struct cct_op){.kind = kind, .lane = b->stream, .host = b->host, .reads = {-1, -1}, .writes = -1, .name = ""};
-}
-
-static int put(const struct built *b, struct cct_op op) {
-  return cct_program_add(b->program, &op, NULL, 0);
-}
-
-static void put_gemm(const struct built *b, int m, int n, int k, int groups) {
-  struct cct_op op = on(b, CCT_OP_GEMM);
-  op.gemm.m = cct_constant(m);
-  op.gemm.n = n;
-  op.gemm.k = k;
-  op.gemm.groups = groups;
-  op.gemm.type = CCT_TYPE_BF16;
-  put(b, op);
-}
-
-static void put_copy(const struct built *b, int64_t bytes, int is_bounce) {
-  struct cct_op op = on(b, CCT_OP_COPY);
-  op.copy.direction = CCT_COPY_H2D;
-  op.copy.bytes = cct_constant(bytes);
-  op.copy.is_blocking = op.copy.is_bounce = is_bounce;
-  put(b, op);
-}
-
-static int put_collective(const struct built *b, enum cct_collective kind, enum cct_type type,
-                          struct cct_quantity bytes, int matrix) {
-  struct cct_op op = on(b, CCT_OP_COLLECTIVE);
-  op.collective.kind = kind;
-  op.collective.type = type;
-  op.collective.bytes = bytes;
-  op.collective.matrix = matrix;
-  return put(b, op);
-}
-
-static int put_delay(const struct built *b, int64_t ns, double stretch, int of) {
-  struct cct_op op = on(b, CCT_OP_DELAY);
-  op.delay.ns = ns;
-  op.delay.stretch = stretch;
-  op.delay.of = of;
-  return put(b, op);
-}
-
-/* What one process does with a job. */
-struct use {
-  struct cct_backend_options options;
-  const struct cct_job *job;
-  const struct cct_binding *binding;
-  int n, is_roomy;        /* as on a machine with a core for every thread */
-  struct cct_wrong wrong; /* of process 0 */
-  int64_t step_ns;        /* of process 0, the best of 3 */
-  struct cct_counts counts;
-};
-
-static void use_job(const struct cct_world *world, void *argument) {
-  struct use *use = argument;
-  struct cct_backend *backend;
-  struct cct_executor *x;
-  struct cct_wrong wrong;
-  struct cct_counts counts;
-  int64_t ns, best = INT64_MAX;
-  struct cct_burst burst = {.rank_ns = &ns};
-  if (cct_backend_host.open(world, &use->options, &backend))
-    abort();
-  if (use->is_roomy)
-    backend->cores = backend->cores_here = 64;
-  if (cct_backend_host.load(backend, use->job, &x))
-    abort();
-  for (int i = 0; i < 3; i++) {
-    if (cct_backend_host.step(x, use->binding, use->n, &burst))
-      abort();
-    best = ns < best ? ns : best;
-  }
-  if (cct_backend_host.verify(x, &wrong) || cct_backend_host.counts(x, &counts))
-    abort();
-  if (world->rank == 0) {
-    use->wrong = wrong;
-    use->step_ns = best;
-    use->counts = counts;
-  } else if (wrong.wrong) {
-    printf("rank %d: %s\n", world->rank, wrong.first);
-    abort();
-  }
-  cct_backend_host.unload(x);
-  cct_backend_host.close(backend);
-}
-
-static struct use used(struct built *b, int ranks, int n) {
-  struct use use = {.options = plain, .job = b->job, .n = n};
-  assert_int_equal(cct_world_threads(ranks, use_job, &use), 0);
-  cct_job_free(b->job);
-  return use;
-}
 
 static void work_is_right(void **state) {
   (void)state;
@@ -302,80 +186,6 @@ static void wrong_elements_are_counted(void **state) {
   cct_job_free(b.job);
 }
 
-/* ---- time ---- */
-
-static void holds_take_their_time(void **state) {
-  (void)state;
-  struct built b = build(1);
-  put_delay(&b, 400000, 0, -1);
-  put_delay(&b, 50000, 0, -1);
-  struct cct_op op = on(&b, CCT_OP_HOSTWORK);
-  op.lane = -1;
-  op.hostwork.ns = 2000000;
-  put(&b, op);
-  struct use use = used(&b, 1, 10);
-  assert_true(use.step_ns >= 20000000);
-  b = build(1);
-  put_delay(&b, 400000, 0, -1);
-  put_delay(&b, 50000, 0, -1);
-  use = used(&b, 1, 10);
-  assert_true(use.step_ns >= 4500000);
-}
-
-/* A DELAY stretches what the collective took alone, at whatever size the step binds. */
-static void a_collective_is_stretched(void **state) {
-  (void)state;
-  enum {
-    ranks = 2
-  };
-  int64_t bare_ns = 0;
-  for (int stretch = 0; stretch < 2; stretch++) {
-    struct built b = build(ranks);
-    int id = put_collective(&b, CCT_COLL_ALL_REDUCE, CCT_TYPE_FP8, cct_constant(1 << 16), -1);
-    put_delay(&b, 0, 9 * stretch, id);
-    struct use use = used(&b, ranks, 1);
-    if (stretch)
-      assert_true(use.step_ns > 4 * bare_ns);
-    bare_ns = use.step_ns;
-  }
-}
-
-static void a_bounce_copy_keeps_the_profiles_time(void **state) {
-  (void)state;
-  enum {
-    bytes = 4 << 20
-  };
-  static const double gb_s[] = {0.2, 500}; /* slower and faster than any core seals */
-  for (int i = 0; i < 2; i++) {
-    struct cct_profile profile = {.name = "test", .has_confidential = 1};
-    struct cct_copy_cost *cost = &profile.confidential.copy[CCT_COPY_H2D][CCT_MEM_PINNED];
-    cost->fixed_us.value = 500;
-    cost->gb_s.value = gb_s[i];
-    profile.confidential.copy[CCT_COPY_H2D][CCT_MEM_PAGEABLE] = profile.confidential.copy[CCT_COPY_D2H][0] =
-        profile.confidential.copy[CCT_COPY_D2H][1] = *cost;
-    struct built b = build(1);
-    put_copy(&b, bytes, 1);
-    struct use use = {.options = plain, .job = b.job, .n = 1};
-    use.options.emulated = &profile;
-    assert_int_equal(cct_world_threads(1, use_job, &use), 0);
-    double profile_ns = 500e3 + bytes / gb_s[i];
-    assert_true(use.step_ns >= (int64_t)profile_ns);
-    assert_int_equal(use.wrong.wrong, 0);
-    if (i == 0)
-      assert_true(use.step_ns < 3 * profile_ns);
-    struct cct_backend *backend;
-    struct cct_fact facts[32];
-    assert_int_equal(cct_backend_host.open(cct_world_self(), &use.options, &backend), CCT_OK);
-    int n = cct_backend_host.facts(backend, facts, 32), n_paced = 0;
-    for (int f = 0; f < n; f++)
-      n_paced += !strncmp(facts[f].name, "bounce_", 7) && !strncmp(facts[f].value, "paced", 5) &&
-                 !strstr(facts[f].value, "unsealed") == (i == 0);
-    assert_int_equal(n_paced, 4);
-    cct_backend_host.close(backend);
-    cct_job_free(b.job);
-  }
-}
-
 /* ---- scale, refusals, experiments ---- */
 
 static void scale_divides_the_work(void **state) {
@@ -490,9 +300,6 @@ int main(void) {
       cmocka_unit_test(exchanges_are_right),
       cmocka_unit_test(bindings_change_sizes),
       cmocka_unit_test(wrong_elements_are_counted),
-      cmocka_unit_test(holds_take_their_time),
-      cmocka_unit_test(a_collective_is_stretched),
-      cmocka_unit_test(a_bounce_copy_keeps_the_profiles_time),
       cmocka_unit_test(scale_divides_the_work),
       cmocka_unit_test(what_cannot_be_is_refused),
       cmocka_unit_test(experiments_measure),
