@@ -156,7 +156,7 @@ static void conclude(struct bursts *bursts, struct cct_coll_value *value) {
   }
 }
 
-/* What the states of its blocks say: the worst of them. */
+/* What a block says of it: why it is not done stays said, whatever the next block says. */
 static void read_state(const struct cct_block_cell *cell, struct cct_coll_value *value) {
   long long wrong, of;
   snprintf(value->label, sizeof value->label, "%s", cell->label);
@@ -201,12 +201,13 @@ static enum cct_status read_value(const struct cct_agenda *agenda, const struct 
     free_bursts(&bursts);
     return cct_fail(CCT_NOMEM, "out of memory");
   }
-  for (int b = 0; b < blocks->n; b++) {
+  for (int b = 0, n_read = 0; b < blocks->n; b++) {
     const struct cct_block *block = blocks->at[b];
     if (!block || cct_agenda_block(agenda, b).arm != table->arm || index >= block->n_cells)
       continue;
     const struct cct_block_cell *recorded = &block->cells[index];
-    value->reason[0] = '\0';
+    if (!n_read++)
+      value->reason[0] = '\0';
     read_state(recorded, value);
     if (recorded->n_metrics && recorded->state != CCT_CELL_OPEN)
       add_block(&bursts, &recorded->metrics[0]);

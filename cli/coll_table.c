@@ -111,6 +111,16 @@ static void print_head(const struct cct_coll_result *result, const struct cct_co
                "");
 }
 
+static const char *why_above(int kind, const char *ran) {
+  static const char
+      nvls[] = "NVLS reduces in the switch, and moves less over a rank's link than the formula counts",
+      slower[] = "the profile is of a slower link",
+      either[] = "NVLS, which moves less over a rank's link than the formula counts, or a profile of a slower link: "
+                 "what ran is not told";
+  int has_nvls = kind == CCT_COLL_ALL_REDUCE || kind == CCT_COLL_ALL_GATHER || kind == CCT_COLL_REDUCE_SCATTER;
+  return strstr(ran, "NVLS") ? nvls : *ran || !has_nvls ? slower : either;
+}
+
 /* Why a value is missing or wrong, and how one can be above the limit. */
 static void print_notes(const struct cct_coll_table *table, const struct cct_coll_row *row, struct cct_text *text) {
   for (int p = 0; p < CCT_COLL_PLACES; p++) {
@@ -119,9 +129,7 @@ static void print_notes(const struct cct_coll_table *table, const struct cct_col
       cct_text_add(text, "# %lld B %s: %s\n", (long long)row->bytes, place_names[p], value->reason);
     if (table->limit_gb_s > 0 && value->busbw_gb_s > table->limit_gb_s)
       cct_text_add(text, "# %lld B %s: above the limit: %s\n", (long long)row->bytes, place_names[p],
-                   strstr(value->ran, "NVLS") || !*value->ran
-                       ? "NVLS reduces in the switch, and moves less over a rank's link than the formula counts"
-                       : "the profile is of a slower link");
+                   why_above(table->kind, value->ran));
   }
 }
 

@@ -123,6 +123,12 @@ def wrong_element():
     rows, wrong, _ = table(done.stdout)
     say(done.returncode == 1 and [r[8] for r in rows] == ["1", "1"] and wrong == ("2", "FAILED"), "a wrong element: counted, exit 1", done.stdout)
     say("1 of 2048 elements are wrong, first entry 0" in done.stderr, "and named", done.stderr)
+    flags = "--backend host -g 2 -b 4K -e 4K --place out -w 0 --samples 1 -n 2 --rounds 2 -q"
+    coll("mixed", flags)
+    coll("mixed-wrong", flags, CCTAX_TEST_CORRUPT="1")
+    shutil.copy(os.path.join(ROOT, "mixed-wrong", "block-0000.h5"), os.path.join(ROOT, "mixed", "block-0000.h5"))
+    mixed = coll("mixed", "--resume -q")
+    say("# 4096 B out-of-place: 1 of 2048 elements are wrong" in mixed.stdout, "a later block that is right keeps it named", mixed.stdout)
     unchecked = coll("unchecked", "--backend host -g 2 -b 4K -e 4K -w 0 --samples 1 -n 2 -c 0 -q", CCTAX_TEST_CORRUPT="1")
     say(unchecked.returncode == 0 and table(unchecked.stdout)[0][0][8] == "N/A", "-c 0 checks nothing, and says N/A", unchecked.stdout)
 
