@@ -95,8 +95,8 @@ static void add_stream_surcharge(struct emulation *e, const struct cct_op *op, i
     add_delay(e, "channel", -1, op->host, 0, 0, -1, &wait, 1);
 }
 
-/* A graph's stands inside, behind the last of every lane: a kernel of its own behind a graph begins some microseconds
- * after the graph has ended, where a node begins at once. */
+/* A graph's stands inside, behind the last of every lane: what a kernel costs behind a graph depends on what comes next
+ * there (docs/cuda.md), and a node's cost does not. */
 static void add_graph_surcharge(struct emulation *e, int graph, int end, int64_t ns) {
   const struct cct_program *old = e->old;
   int n = 0;
