@@ -222,6 +222,18 @@ void build_close(struct build *b, int opened) {
   cct_program_add(b->program, &op, NULL, 0);
 }
 
+int build_delay(struct build *b, int lane, int64_t ns, const struct cct_wait *waits, int n) {
+  struct cct_op op = {.kind = CCT_OP_DELAY,
+                      .lane = lane,
+                      .host = b->is_in_graph ? -1 : b->host,
+                      .reads = {-1, -1},
+                      .writes = -1,
+                      .name = "delay"};
+  op.delay.ns = ns;
+  op.delay.of = -1;
+  return cct_program_add(b->program, &op, waits, n);
+}
+
 void build_sync(struct build *b) {
   struct cct_op op = {
       .kind = CCT_OP_SYNC, .lane = b->lane, .host = b->host, .reads = {-1, -1}, .writes = -1, .name = "sync"};

@@ -68,6 +68,7 @@ void build_collective(struct build *b, enum cct_collective kind, int group, int6
                       enum cct_algorithm algorithm);
 int build_open(struct build *b, enum cct_op_kind bracket, int key); /* GRAPH (one submission), GROUP */
 void build_close(struct build *b, int opened);
+int build_delay(struct build *b, int lane, int64_t ns, const struct cct_wait *waits, int n);
 void build_sync(struct build *b);
 struct cct_job *build_end(struct build *b, int ranks); /* one role of all ranks; group 0: all of them */
 

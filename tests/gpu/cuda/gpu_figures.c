@@ -143,18 +143,6 @@ static void emulate_shape(struct gpu *gpu, enum shape shape) {
     arm_close(gpu, &arms[i]);
 }
 
-static void add_delay(struct build *b, int64_t ns) {
-  struct cct_op op = {.kind = CCT_OP_DELAY,
-                      .lane = b->lane,
-                      .host = b->is_in_graph ? -1 : b->host,
-                      .reads = {-1, -1},
-                      .writes = -1,
-                      .name = "delay"};
-  op.delay.ns = ns;
-  op.delay.of = -1;
-  cct_program_add(b->program, &op, NULL, 0);
-}
-
 /* One graph a step, closed by its read-back: two submissions. Form host pays the second while the GPU still runs the
  * graph, unless the host waits for the graph before it asks for the read-back. */
 static void emulate_graph(struct gpu *gpu, enum part part) {
@@ -199,10 +187,10 @@ static void behind_graph(struct gpu *gpu) {
     int graph = build_open(&b, CCT_OP_GRAPH, 0);
     build_gemm(&b, CCT_TYPE_BF16, 8, 151936, 2560, 1);
     if (i == INSIDE)
-      add_delay(&b, 20500);
+      build_delay(&b, b.lane, 20500, NULL, 0);
     build_close(&b, graph);
     if (i == BEHIND)
-      add_delay(&b, 20500);
+      build_delay(&b, b.lane, 20500, NULL, 0);
     build_sync(&b);
     arm_open(gpu, &arms[i], "graph", build_end(&b, gpu->world->size), 0);
   }
@@ -223,10 +211,10 @@ static void idle_lane(struct gpu *gpu) {
     struct build b;
     build_begin(&b, "read-back", FORM_CLEAR, 0);
     if (i == 1)
-      add_delay(&b, 20500);
+      build_delay(&b, b.lane, 20500, NULL, 0);
     build_copy(&b, CCT_COPY_D2H, CCT_MEM_PINNED, 64, 0);
     if (i == 2)
-      add_delay(&b, 20500);
+      build_delay(&b, b.lane, 20500, NULL, 0);
     build_sync(&b);
     arm_open(gpu, &arms[i], "read-back", build_end(&b, gpu->world->size), 0);
   }

@@ -164,18 +164,6 @@ void check_small(struct gpu *gpu) {
 
 #define US 1000
 
-static int delay(struct build *b, int lane, int64_t ns, const struct cct_wait *waits, int n) {
-  struct cct_op op = {.kind = CCT_OP_DELAY,
-                      .lane = lane,
-                      .host = b->is_in_graph ? -1 : b->host,
-                      .reads = {-1, -1},
-                      .writes = -1,
-                      .name = "delay"};
-  op.delay.ns = ns;
-  op.delay.of = -1;
-  return cct_program_add(b->program, &op, waits, n);
-}
-
 static int hostwork(struct build *b, int64_t ns, const struct cct_wait *waits, int n) {
   struct cct_op op = {
       .kind = CCT_OP_HOSTWORK, .lane = -1, .host = b->host, .reads = {-1, -1}, .writes = -1, .name = "work"};
@@ -199,30 +187,30 @@ void check_law(struct gpu *gpu) {
   struct build b;
   build_begin(&b, "two lanes", FORM_CLEAR, 0);
   int other = cct_program_add_lane(b.program, "other", CCT_LANE_STREAM);
-  delay(&b, b.lane, 500 * US, NULL, 0);
-  int second = delay(&b, other, 700 * US, NULL, 0);
+  build_delay(&b, b.lane, 500 * US, NULL, 0);
+  int second = build_delay(&b, other, 700 * US, NULL, 0);
   hostwork(&b, 0, (struct cct_wait[]){{second, 0}}, 1);
   law(gpu, &b, 1, 700, "law 2: lanes run side by side");
 
   build_begin(&b, "wait", FORM_CLEAR, 0);
   other = cct_program_add_lane(b.program, "other", CCT_LANE_STREAM);
-  int first = delay(&b, b.lane, 500 * US, NULL, 0);
-  second = delay(&b, other, 700 * US, (struct cct_wait[]){{first, 0}}, 1);
+  int first = build_delay(&b, b.lane, 500 * US, NULL, 0);
+  second = build_delay(&b, other, 700 * US, (struct cct_wait[]){{first, 0}}, 1);
   hostwork(&b, 0, (struct cct_wait[]){{second, 0}}, 1);
   law(gpu, &b, 1, 1200, "law 2: a wait holds another lane");
 
   build_begin(&b, "host", FORM_CLEAR, 0);
-  delay(&b, b.lane, 500 * US, NULL, 0);
+  build_delay(&b, b.lane, 500 * US, NULL, 0);
   hostwork(&b, 800 * US, NULL, 0);
   law(gpu, &b, 1, 800, "law 1: host work beside the GPU");
 
   build_begin(&b, "host waits", FORM_CLEAR, 0);
-  first = delay(&b, b.lane, 500 * US, NULL, 0);
+  first = build_delay(&b, b.lane, 500 * US, NULL, 0);
   hostwork(&b, 800 * US, (struct cct_wait[]){{first, 0}}, 1);
   law(gpu, &b, 1, 1300, "law 2: host work that waits for a lane");
 
   build_begin(&b, "sync", FORM_CLEAR, 0);
-  delay(&b, b.lane, 500 * US, NULL, 0);
+  build_delay(&b, b.lane, 500 * US, NULL, 0);
   build_sync(&b);
   hostwork(&b, 300 * US, NULL, 0);
   law(gpu, &b, 4, 800, "law 7: SYNC holds the host (4 steps)");
@@ -231,23 +219,23 @@ void check_law(struct gpu *gpu) {
    * chain */
   build_begin(&b, "prev", FORM_CLEAR, 0);
   other = cct_program_add_lane(b.program, "other", CCT_LANE_STREAM);
-  first = delay(&b, b.lane, 500 * US, NULL, 0);
-  second = delay(&b, other, 700 * US, (struct cct_wait[]){{first, 1}}, 1);
+  first = build_delay(&b, b.lane, 500 * US, NULL, 0);
+  second = build_delay(&b, other, 700 * US, (struct cct_wait[]){{first, 1}}, 1);
   hostwork(&b, 0, (struct cct_wait[]){{second, 1}}, 1);
   law(gpu, &b, 4, 700, "law 3: prev: the other lane never waits long (4 steps)");
 
   build_begin(&b, "graph branches", FORM_CLEAR, 0);
   other = cct_program_add_lane(b.program, "other", CCT_LANE_STREAM);
   int graph = build_open(&b, CCT_OP_GRAPH, 0);
-  first = delay(&b, b.lane, 300 * US, NULL, 0);
-  second = delay(&b, other, 400 * US, NULL, 0);
-  delay(&b, b.lane, 200 * US, (struct cct_wait[]){{second, 0}}, 1);
+  first = build_delay(&b, b.lane, 300 * US, NULL, 0);
+  second = build_delay(&b, other, 400 * US, NULL, 0);
+  build_delay(&b, b.lane, 200 * US, (struct cct_wait[]){{second, 0}}, 1);
   build_close(&b, graph);
   build_sync(&b);
   law(gpu, &b, 1, 600, "law 6: branches of a graph join at its end");
 
   build_begin(&b, "blocking", FORM_CLEAR, 0);
-  delay(&b, b.lane, 400 * US, NULL, 0);
+  build_delay(&b, b.lane, 400 * US, NULL, 0);
   build_copy(&b, CCT_COPY_D2H, CCT_MEM_PINNED, 64, 1);
   hostwork(&b, 300 * US, NULL, 0);
   law(gpu, &b, 1, 700, "law 2: a blocking copy holds the host");
