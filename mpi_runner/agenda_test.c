@@ -13,8 +13,9 @@
 #include "base/log.h"
 #include "mpi_runner/agenda.h"
 #include "mpi_runner/condition.h"
+#include "tests/scratch.h"
 
-static char folder[] = "/tmp/cct-agenda-test-XXXXXX", suite[64], saved[64];
+static char suite[64], saved[64];
 
 static struct cct_agenda *plan(const char *text, ...) {
   struct cct_options flags;
@@ -101,8 +102,8 @@ static void what_is_saved_is_loaded_and_a_change_is_noticed(void **state) {
   size_t length;
   assert_non_null(agenda);
   assert_int_equal(cct_agenda_add_boot(agenda, "first", (int[]){0, 2}, 2), CCT_OK);
-  assert_int_equal(cct_agenda_save(agenda, folder), CCT_OK);
-  assert_int_equal(cct_agenda_load(folder, &again), CCT_OK);
+  assert_int_equal(cct_agenda_save(agenda, scratch), CCT_OK);
+  assert_int_equal(cct_agenda_load(scratch, &again), CCT_OK);
   assert_string_equal(again->digest, agenda->digest);
   assert_string_equal(again->question, "why?");
   assert_int_equal(again->deadline_s, 9);
@@ -117,7 +118,7 @@ static void what_is_saved_is_loaded_and_a_change_is_noticed(void **state) {
   assert_non_null(at);
   at[9] = '3';
   assert_int_equal(cct_write_file(saved, text, length), CCT_OK);
-  assert_int_equal(cct_agenda_load(folder, &again), CCT_DAMAGED);
+  assert_int_equal(cct_agenda_load(scratch, &again), CCT_DAMAGED);
   free(text);
   cct_agenda_free(agenda);
 }
@@ -171,8 +172,8 @@ static void a_stripped_arm_on_gpus_has_a_profile(void **state) {
   assert_string_equal(cct_agenda_arm_profile(agenda, 2), "b200x8-tdx");
   assert_int_equal(strlen(agenda->emulated[1]), 64);
   assert_int_equal(cct_agenda_add_boot(agenda, "boot", (int[]){0, 1, 2}, 3), CCT_OK);
-  assert_int_equal(cct_agenda_save(agenda, folder), CCT_OK);
-  assert_int_equal(cct_agenda_load(folder, &loaded), CCT_OK);
+  assert_int_equal(cct_agenda_save(agenda, scratch), CCT_OK);
+  assert_int_equal(cct_agenda_load(scratch, &loaded), CCT_OK);
   assert_string_equal(cct_agenda_arm_profile(loaded, 1), "h200");
   assert_string_equal(loaded->emulated[1], agenda->emulated[1]);
   assert_string_equal(loaded->digest, agenda->digest);
@@ -185,6 +186,13 @@ static void a_stripped_arm_on_gpus_has_a_profile(void **state) {
   cct_agenda_free(agenda);
 }
 
+static int name_files(void **state) {
+  int failed = scratch_make(state);
+  snprintf(suite, sizeof suite, "%s/suite.json", scratch);
+  snprintf(saved, sizeof saved, "%s/run.json", scratch);
+  return failed;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lists_multiply_out_in_the_order_written),
@@ -195,13 +203,5 @@ int main(void) {
       cmocka_unit_test(a_gpu_names_what_cc_takes_from_it),
       cmocka_unit_test(a_stripped_arm_on_gpus_has_a_profile),
   };
-  if (!mkdtemp(folder))
-    return 1;
-  snprintf(suite, sizeof suite, "%s/suite.json", folder);
-  snprintf(saved, sizeof saved, "%s/run.json", folder);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  unlink(suite);
-  unlink(saved);
-  rmdir(folder);
-  return failed;
+  return cmocka_run_group_tests(tests, name_files, scratch_remove);
 }

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "mpi_runner/block.h"
+#include "tests/scratch.h"
 #include "workloads/program/profile.h"
 
 static const char *const names[] = {"NCCL_NET_PLUGIN",     "NCCL_NET",
@@ -144,16 +145,11 @@ static void a_key_is_recorded_as_where_it_is(void **state) {
 
 /* What the test writes stays out of the folder that it is started in. */
 static int enter_a_folder(void **state) {
-  static char folder[] = "/tmp/cctax-environment-XXXXXX";
-  *state = folder;
-  return !mkdtemp(folder) || chdir(folder);
+  return scratch_make(state) || chdir(scratch);
 }
 
 static int leave_it(void **state) {
-  unlink("tuned-test/nccl.conf");
-  rmdir("tuned-test/verify");
-  rmdir("tuned-test");
-  return chdir("/") || rmdir(*state);
+  return chdir("/") || scratch_remove(state);
 }
 
 int main(void) {

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "mpi_runner/block.h"
 #include "tests/fakes/world_threads.h"
+#include "tests/scratch.h"
 
 extern const struct cct_backend_ops cct_backend_sim;
 
@@ -91,7 +92,7 @@ static void needs_processes(void) {
 #endif
 }
 
-static char folder[] = "/tmp/cct-block-test-XXXXXX", suite[64], path[64], partial[80];
+static char suite[64], path[64], partial[80];
 static struct cct_agenda *agenda;
 static atomic_int statuses[2];
 static char said[512]; /* by process 0, last */
@@ -100,7 +101,7 @@ static void perform(const struct cct_world *world, void *unused) {
   (void)unused;
   fake_rank = world->rank;
   n_reads = 0;
-  atomic_store(&statuses[world->rank], (int)cct_block_perform(world, folder, agenda, 0));
+  atomic_store(&statuses[world->rank], (int)cct_block_perform(world, scratch, agenda, 0));
   if (world->rank == 0)
     snprintf(said, sizeof said, "%s", cct_log_last());
 }
@@ -226,13 +227,18 @@ static void what_ends_a_block_keeps_its_finished_cells(void **state) {
   cct_block_free(block);
 }
 
+static int set_up(void **state) {
+  int failed = scratch_make(state);
+  snprintf(suite, sizeof suite, "%s/suite.json", scratch);
+  snprintf(path, sizeof path, "%s/block-0000.h5", scratch);
+  snprintf(partial, sizeof partial, "%s.partial", path);
+  set_ops();
+  return failed;
+}
+
 static int tear_down(void **state) {
-  (void)state;
   cct_agenda_free(agenda);
-  unlink(path);
-  unlink(partial);
-  unlink(suite);
-  return rmdir(folder);
+  return scratch_remove(state);
 }
 
 int main(void) {
@@ -242,11 +248,5 @@ int main(void) {
       cmocka_unit_test(drift_is_the_range_over_cells_and_ranks),
       cmocka_unit_test(what_ends_a_block_keeps_its_finished_cells),
   };
-  set_ops();
-  if (!mkdtemp(folder))
-    return 1;
-  snprintf(suite, sizeof suite, "%s/suite.json", folder);
-  snprintf(path, sizeof path, "%s/block-0000.h5", folder);
-  snprintf(partial, sizeof partial, "%s.partial", path);
-  return cmocka_run_group_tests(tests, NULL, tear_down);
+  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

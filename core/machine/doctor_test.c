@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "machine/doctor.h"
+#include "tests/scratch.h"
 
 #define MOST_MACHINES 64
 
@@ -163,11 +164,9 @@ static void a_broken_recording_is_refused_in_one_line(void **state) {
 
 /* ---- this machine, played ---- */
 
-static char tree[] = "/tmp/cctax-tree-XXXXXX";
-
 static void put(const char *path, const char *text) {
   char at[512];
-  snprintf(at, sizeof at, "%s%s", tree, path);
+  snprintf(at, sizeof at, "%s%s", scratch, path);
   for (char *slash = at + 1; (slash = strchr(slash, '/')); slash++) {
     *slash = '\0';
     mkdir(at, 0777);
@@ -180,8 +179,7 @@ static void put(const char *path, const char *text) {
 }
 
 static int make_tree(void **state) {
-  (void)state;
-  if (!mkdtemp(tree))
+  if (scratch_make(state))
     return -1;
   put("/proc/cpuinfo", "model name\t: AMD EPYC 9575F\nflags\t\t: fpu hypervisor vaes avx512f\n");
   put("/proc/stat", "cpu  100 0 100 700 0 0 0 100 0 0\n");
@@ -210,13 +208,6 @@ static int make_tree(void **state) {
   return 0;
 }
 
-static int drop_tree(void **state) {
-  char command[64];
-  (void)state;
-  snprintf(command, sizeof command, "rm -r %s", tree);
-  return system(command);
-}
-
 static int want(const struct cct_machine *machine, enum cct_machine_id id, const char *text) {
   char say[192], expected[192];
   snprintf(expected, sizeof expected, "%s %s", cct_machine_facts[id].name, text);
@@ -236,8 +227,8 @@ static void load_fake(const char *fake, const char *library) {
 static int child_reads(void) {
   struct cct_machine machine;
   char log[512];
-  snprintf(log, sizeof log, "%s/nccl.log", tree);
-  setenv("CCTAX_MACHINE", tree, 1);
+  snprintf(log, sizeof log, "%s/nccl.log", scratch);
+  setenv("CCTAX_MACHINE", scratch, 1);
   setenv("FAKE_CC", "1,2", 1);
   setenv("FAKE_GPUS", "NVIDIA B200;NVIDIA B200;NVIDIA B200", 1);
   setenv("FAKE_MULTICAST", "000", 1);
@@ -283,7 +274,7 @@ static int child_is_bare(void) {
 static int child_has_no_words(void) {
   struct cct_machine machine;
   char log[512];
-  snprintf(log, sizeof log, "%s/other.log", tree);
+  snprintf(log, sizeof log, "%s/other.log", scratch);
   cct_log_mute(1);
   return cct_machine_read(log, &machine) == CCT_USAGE ? 0 : 92;
 }
@@ -329,5 +320,5 @@ int main(void) {
       cmocka_unit_test(a_log_without_nccls_words_is_refused),
   };
   int failed = cmocka_run_group_tests(rules, load_all, NULL);
-  return failed + cmocka_run_group_tests(live, make_tree, drop_tree);
+  return failed + cmocka_run_group_tests(live, make_tree, scratch_remove);
 }

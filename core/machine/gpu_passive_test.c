@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "machine/gpu_passive.h"
+#include "tests/environment.h"
 
 struct row {
   const char *nvml, *cc, *gpus, *multicast; /* NULL: not there */
@@ -37,26 +38,13 @@ static const struct row rows[] = {
     {"nvml_none", "0,0", "NVIDIA A100", NULL, -1, -1, -1, "NVIDIA A100"},
 };
 
-static void set(const char *name, const char *value) {
-  if (value)
-    setenv(name, value, 1);
-  else
-    unsetenv(name);
-}
-
-static int load(const char *fake, const char *library) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/fakes/%s/%s.so.1", getenv("CCT_BINARY"), fake, library);
-  return dlopen(path, RTLD_NOW) != NULL;
-}
-
 /* In a child: 0 if the facts are the row's. */
 static int child(const struct row *row) {
   struct cct_gpu_passive facts;
   set("FAKE_CC", row->cc);
   set("FAKE_GPUS", row->gpus);
   set("FAKE_MULTICAST", row->multicast);
-  if ((row->nvml && !load(row->nvml, "libnvidia-ml")) || (row->multicast && !load("cuda", "libcuda")))
+  if ((row->nvml && !load_fake(row->nvml, "libnvidia-ml")) || (row->multicast && !load_fake("cuda", "libcuda")))
     return 2;
   cct_gpu_passive_read(&facts);
   int is_right = facts.cc == row->want_cc && facts.multi_gpu == row->want_multi_gpu &&

@@ -17,11 +17,11 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "record/record.h"
+#include "tests/scratch.h"
 
 #define N_CELLS 6
 #define N_ROWS  700 /* more than two chunks */
 
-static char folder[] = "/tmp/cct-record-test-XXXXXX";
 static char path[256], partial[300];
 
 static const struct cct_metric metrics[] = {{"step", "ns", "lower"}, {"throughput", "tok/s", "higher"}};
@@ -280,6 +280,13 @@ static void a_full_disk_and_a_wrong_place_are_told(void **state) {
   assert_int_equal(cct_block_read("/nowhere/b.h5", 0, &block), CCT_IO);
 }
 
+static int name_files(void **state) {
+  int failed = scratch_make(state);
+  snprintf(path, sizeof path, "%s/block.h5", scratch);
+  snprintf(partial, sizeof partial, "%s.partial", path);
+  return failed;
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) { /* writes one block there, for the reader in Python */
     snprintf(path, sizeof path, "%s", argv[1]);
@@ -294,13 +301,5 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_killed_writer_loses_no_finished_cell),
       cmocka_unit_test(a_full_disk_and_a_wrong_place_are_told),
   };
-  if (!mkdtemp(folder))
-    return 1;
-  snprintf(path, sizeof path, "%s/block.h5", folder);
-  snprintf(partial, sizeof partial, "%s.partial", path);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  unlink(path);
-  unlink(partial);
-  rmdir(folder);
-  return failed;
+  return cmocka_run_group_tests(tests, name_files, scratch_remove);
 }

@@ -16,8 +16,8 @@
 
 #include "nccl_plugin/net/net_format.h"
 #include "nccl_plugin/net/net_play.h"
+#include "tests/scratch.h"
 
-static char directory[] = "/tmp/cct-net-attack-XXXXXX";
 static char psk[100], psk2[100], good[3][100], expired[3][100], foreign[3][100];
 
 /* ---- wrong keys and certificates ---- */
@@ -388,29 +388,31 @@ static void tampering_ends_the_connection_and_never_changes_data(void **state) {
 }
 
 static void name_files(char out[3][100], const char *name) {
-  snprintf(out[0], 100, "CCTAX_NET_CERT_FILE=%s/%s.pem", directory, name);
-  snprintf(out[1], 100, "CCTAX_NET_KEY_FILE=%s/%s.key", directory, name);
-  snprintf(out[2], 100, "CCTAX_NET_CA_FILE=%s/ca.pem", directory);
+  snprintf(out[0], 100, "CCTAX_NET_CERT_FILE=%s/%s.pem", scratch, name);
+  snprintf(out[1], 100, "CCTAX_NET_KEY_FILE=%s/%s.key", scratch, name);
+  snprintf(out[2], 100, "CCTAX_NET_CA_FILE=%s/ca.pem", scratch);
 }
 
-int main(void) {
+static int make_keys(void **state) {
   char command[400];
-  if (!mkdtemp(directory))
-    return 1;
-  snprintf(command, sizeof command, "%s %s", NET_KEYS, directory);
+  if (scratch_make(state))
+    return -1;
+  snprintf(command, sizeof command, "%s %s", NET_KEYS, scratch);
   if (system(command) != 0)
-    return 1;
-  snprintf(psk, sizeof psk, "CCTAX_NET_PSK_FILE=%s/psk", directory);
-  snprintf(psk2, sizeof psk2, "CCTAX_NET_PSK_FILE=%s/psk2", directory);
+    return -1;
+  snprintf(psk, sizeof psk, "CCTAX_NET_PSK_FILE=%s/psk", scratch);
+  snprintf(psk2, sizeof psk2, "CCTAX_NET_PSK_FILE=%s/psk2", scratch);
   name_files(good, "good");
   name_files(expired, "expired");
   name_files(foreign, "foreign");
+  return 0;
+}
+
+int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(only_the_right_key_or_certificate_is_taken),
       cmocka_unit_test(strangers_are_refused_with_a_line_each_and_hold_nobody_up),
       cmocka_unit_test(tampering_ends_the_connection_and_never_changes_data),
   };
-  int result = cmocka_run_group_tests(tests, NULL, NULL);
-  snprintf(command, sizeof command, "rm -r %s", directory);
-  return system(command) || result;
+  return cmocka_run_group_tests(tests, make_keys, scratch_remove);
 }

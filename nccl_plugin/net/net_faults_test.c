@@ -181,20 +181,9 @@ static int unusable_side(struct play *play) { /* initialises, shows a device, an
 
 static void what_cannot_be_meant_lets_nothing_through(void **state) {
   (void)state;
-  char open_psk[320], short_psk[320], path[300];
-  FILE *file;
-  snprintf(path, sizeof path, "%s.open", psk_variable + strlen("CCTAX_NET_PSK_FILE="));
-  snprintf(open_psk, sizeof open_psk, "CCTAX_NET_PSK_FILE=%s", path);
-  file = fopen(path, "w");
-  fprintf(file, "%064d\n", 7);
-  fclose(file);
-  chmod(path, 0644);
-  snprintf(path, sizeof path, "%s.short", psk_variable + strlen("CCTAX_NET_PSK_FILE="));
-  snprintf(short_psk, sizeof short_psk, "CCTAX_NET_PSK_FILE=%s", path);
-  file = fopen(path, "w");
-  fprintf(file, "%062d\n", 7);
-  fclose(file);
-  chmod(path, 0600);
+  char open_psk[PSK_ROOM], short_psk[PSK_ROOM];
+  write_key(open_psk, "open", "0000000000000000000000000000000000000000000000000000000000000007", 0644);
+  write_key(short_psk, "short", "00000000000000000000000000000000000000000000000000000000000007", 0600);
   const struct {
     const char *env[3], *says;
   } rows[] = {{{NULL}, "no key material"},
@@ -287,5 +276,5 @@ int main(void) {
       cmocka_unit_test(odd_calls_do_no_harm),
       cmocka_unit_test(a_program_may_end_with_connections_standing),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, make_key, scratch_remove);
 }

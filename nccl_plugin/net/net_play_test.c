@@ -265,5 +265,5 @@ int main(void) {
       cmocka_unit_test(keys_are_updated_before_the_limit_and_counted),
       cmocka_unit_test(a_peer_that_keeps_its_key_too_long_is_an_error),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, make_key, scratch_remove);
 }

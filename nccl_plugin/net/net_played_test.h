@@ -3,21 +3,15 @@
 #ifndef CCT_NCCL_NET_PLAYED_TEST_H
 #define CCT_NCCL_NET_PLAYED_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "nccl_plugin/net/net_play.h"
+#include "tests/scratch.h"
 
-static char played_folder[] = "/tmp/cct-net-play-XXXXXX";
-static char psk_variable[300], stats_variable[300], stats_path[200];
+enum {
+  PSK_ROOM = 300
+};
+static char psk_variable[PSK_ROOM], stats_variable[300], stats_path[200];
 static const char *plain_env[] = {"CCTAX_NET_MODE=plain", NULL};
 static const char *tls_env[] = {psk_variable, NULL};
 
@@ -52,25 +46,23 @@ static inline long long number_after(const char *text, const char *name) {
   return atoll(at + strlen(name));
 }
 
-static inline int make_folder(void **state) {
-  (void)state;
-  if (!mkdtemp(played_folder))
-    return -1;
-  snprintf(psk_variable, sizeof psk_variable, "CCTAX_NET_PSK_FILE=%s/psk", played_folder);
-  snprintf(stats_path, sizeof stats_path, "%s/stats.jsonl", played_folder);
-  snprintf(stats_variable, sizeof stats_variable, "CCTAX_NET_STATS=%s", stats_path);
-  FILE *file = fopen(psk_variable + strlen("CCTAX_NET_PSK_FILE="), "w");
-  fprintf(file, "00112233445566778899AABBccddeeff00112233445566778899aabbccddeeff\n");
-  fchmod(fileno(file), 0600);
+/* A key file, and the variable that names it. */
+static inline void write_key(char variable[PSK_ROOM], const char *name, const char *digits, mode_t mode) {
+  snprintf(variable, PSK_ROOM, "CCTAX_NET_PSK_FILE=%s/%s", scratch, name);
+  FILE *file = fopen(variable + strlen("CCTAX_NET_PSK_FILE="), "w");
+  assert_non_null(file);
+  fprintf(file, "%s\n", digits);
+  fchmod(fileno(file), mode);
   fclose(file);
-  return 0;
 }
 
-static inline int remove_folder(void **state) {
-  char command[400];
-  (void)state;
-  snprintf(command, sizeof command, "rm -r %s", played_folder);
-  return system(command);
+static inline int make_key(void **state) {
+  if (scratch_make(state))
+    return -1;
+  write_key(psk_variable, "psk", "00112233445566778899AABBccddeeff00112233445566778899aabbccddeeff", 0600);
+  snprintf(stats_path, sizeof stats_path, "%s/stats.jsonl", scratch);
+  snprintf(stats_variable, sizeof stats_variable, "CCTAX_NET_STATS=%s", stats_path);
+  return 0;
 }
 
 #endif

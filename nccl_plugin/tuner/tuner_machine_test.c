@@ -17,6 +17,8 @@
 
 #include "base/text.h"
 #include "nccl_plugin/tuner/core_emulator.h"
+#include "tests/environment.h"
+#include "tests/scratch.h"
 #include "tuner/rules.h"
 
 enum {
@@ -31,21 +33,6 @@ struct machine {
   const char *nvml, *cc, *gpus, *multicast; /* as in tests/fakes; nvml or multicast NULL: that library is not there */
 };
 static const struct machine h200 = {"nvml_new", "0,0", "NVIDIA H200;NVIDIA H200", "11"};
-
-static char folder[] = "/tmp/cctax-tuner-test.XXXXXX";
-
-static void set(const char *name, const char *value) {
-  if (value)
-    setenv(name, value, 1);
-  else
-    unsetenv(name);
-}
-
-static int load_fake(const char *fake, const char *library) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/fakes/%s/%s.so.1", getenv("CCT_BINARY"), fake, library);
-  return dlopen(path, RTLD_NOW) != NULL;
-}
 
 /* Runs `job` on the machine; 0 if it returned 0. */
 static int on_machine(const struct machine *m, int (*job)(const struct cct_emulator *e, const void *argument),
@@ -105,12 +92,12 @@ static int look(const struct cct_emulator *e, const void *argument) {
 
 /* Removes the one proof in the folder and returns its text. */
 static char *take_proof(void) {
-  char path[sizeof folder + 300], *text = NULL;
+  char path[sizeof scratch + 300], *text = NULL;
   size_t length;
-  DIR *dir = opendir(folder);
+  DIR *dir = opendir(scratch);
   for (struct dirent *entry; (entry = readdir(dir));)
     if (strstr(entry->d_name, ".proof")) {
-      snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+      snprintf(path, sizeof path, "%s/%s", scratch, entry->d_name);
       assert_null(text);
       assert_int_equal(cct_read_file(path, 1 << 20, &text, &length), CCT_OK);
       unlink(path);
@@ -167,11 +154,11 @@ static void every_machine_is_seen_as_it_is(void **state) {
        TREE_LL,
        {"\ncc not known\n", "\nnvls not known: the driver does not say\n", "no NVML here"}},
   };
-  char path[sizeof folder + 16];
-  snprintf(path, sizeof path, "%s/rules.csv", folder);
+  char path[sizeof scratch + 16];
+  snprintf(path, sizeof path, "%s/rules.csv", scratch);
   assert_int_equal(cct_write_file(path, rules, sizeof rules - 1), CCT_OK);
   set("CCTAX_TUNER_RULES", path);
-  set("CCTAX_TUNER_PROOF", folder);
+  set("CCTAX_TUNER_PROOF", scratch);
   for (size_t i = 0; i < sizeof sights / sizeof *sights; i++) {
     struct sight s = sights[i];
     int rc = on_machine(&s.machine, look, &s);
@@ -250,7 +237,7 @@ static int read_grid(void **state) {
   }
   if (file)
     fclose(file);
-  return rows == 150 && mkdtemp(folder) ? 0 : 1;
+  return rows == 150 ? scratch_make(state) : -1;
 }
 
 /* The built-in rules on the grid; NULL argument: with NVLS usable, where nothing may change. */
@@ -379,13 +366,6 @@ static void the_built_in_windows_follow_from_the_grid(void **state) {
   free(text);
 }
 
-static int remove_folder(void **state) {
-  (void)state;
-  char command[sizeof folder + 16];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  return system(command);
-}
-
 int main(void) {
   unsetenv("NCCL_NVLS_ENABLE");
   unsetenv("NCCL_ALGO");
@@ -397,5 +377,5 @@ int main(void) {
       cmocka_unit_test(recorded_calls_are_decided_as_the_rules_say),
       cmocka_unit_test(the_built_in_windows_follow_from_the_grid),
   };
-  return cmocka_run_group_tests(tests, read_grid, remove_folder);
+  return cmocka_run_group_tests(tests, read_grid, scratch_remove);
 }

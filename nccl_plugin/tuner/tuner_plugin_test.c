@@ -20,6 +20,8 @@
 
 #include "base/text.h"
 #include "nccl_plugin/tuner/core_emulator.h"
+#include "tests/environment.h"
+#include "tests/scratch.h"
 #include "tuner/rules.h"
 
 enum {
@@ -31,8 +33,7 @@ static const enum cct_emulated_nccl nccls[] = {CCT_NCCL_TO_2_28, CCT_NCCL_TO_2_3
 static const float sample[CELLS] = {76.7f, 37.7f, 36.0f, 37.8f, 31.0f, 27.1f, -1, -1, -1, -1, -1,
                                     -1,    -1,    -1,    -1,    -1,    -1,    -1, -1, -1, -1};
 
-static char folder[] = "/tmp/cctax-tuner-test.XXXXXX";
-static char rules_path[sizeof folder + 16];
+static char rules_path[sizeof scratch + 16];
 static const char *plugin_path;
 static atomic_int warnings;
 static char last_warning[1024];
@@ -46,13 +47,6 @@ static void logger(int level, unsigned long flags, const char *file, int line, c
   vsnprintf(last_warning, sizeof last_warning, format, args);
   va_end(args);
   warnings++;
-}
-
-static void set(const char *name, const char *value) {
-  if (value)
-    setenv(name, value, 1);
-  else
-    unsetenv(name);
 }
 
 static void write_rules(const char *text) {
@@ -178,13 +172,13 @@ static void *thread_run(void *wrong) {
 static long counted(const char *what, int *files_out) {
   long sum = 0;
   int files = 0;
-  DIR *dir = opendir(folder);
+  DIR *dir = opendir(scratch);
   for (struct dirent *entry; (entry = readdir(dir));) {
-    char path[sizeof folder + 300], *text = NULL;
+    char path[sizeof scratch + 300], *text = NULL;
     size_t length;
     if (!strstr(entry->d_name, ".proof"))
       continue;
-    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    snprintf(path, sizeof path, "%s/%s", scratch, entry->d_name);
     assert_int_equal(cct_read_file(path, 1 << 20, &text, &length), CCT_OK);
     const char *at = strstr(text, what);
     sum += at && at - text >= 9 ? atol(at - 9) : 0;
@@ -198,8 +192,8 @@ static long counted(const char *what, int *files_out) {
 }
 
 static void clear_proofs(void) {
-  char command[sizeof folder + 64];
-  snprintf(command, sizeof command, "rm -f %s/*.proof", folder);
+  char command[sizeof scratch + 64];
+  snprintf(command, sizeof command, "rm -f %s/*.proof", scratch);
   assert_int_equal(system(command), 0);
 }
 
@@ -210,7 +204,7 @@ static void sixty_four_threads_decide_and_count_without_loss(void **state) {
   int files;
   clear_proofs();
   write_rules("allreduce,0,499,ring,ll,-1,-1,-1\nallreduce,500,-1,ring,ll128,-1,-1,-1\n");
-  set("CCTAX_TUNER_PROOF", folder);
+  set("CCTAX_TUNER_PROOF", scratch);
   shared_emulator = load(5);
   cct_emulator_init(&shared_emulator, 8, 1, logger, &shared_context);
   for (size_t i = 0; i < 64; i++)
@@ -353,7 +347,7 @@ static void the_proof_is_readable_during_the_job_and_after_a_kill(void **state) 
   char go;
   clear_proofs();
   write_rules("allreduce,0,-1,ring,ll128,-1,-1,-1\n");
-  set("CCTAX_TUNER_PROOF", folder);
+  set("CCTAX_TUNER_PROOF", scratch);
   assert_int_equal(pipe(pipe_ends), 0);
   pid_t pid = fork();
   if (pid == 0) {
@@ -391,19 +385,12 @@ static void the_proof_is_readable_during_the_job_and_after_a_kill(void **state) 
 static int group_setup(void **state) {
   (void)state;
   static char path[4096];
-  if (!mkdtemp(folder))
-    return 1;
-  snprintf(rules_path, sizeof rules_path, "%s/rules.csv", folder);
+  if (scratch_make(state))
+    return -1;
+  snprintf(rules_path, sizeof rules_path, "%s/rules.csv", scratch);
   snprintf(path, sizeof path, "%s/lib/libnccl-tuner-cctax.so", getenv("CCT_BINARY"));
   plugin_path = path;
   return 0;
-}
-
-static int group_teardown(void **state) {
-  (void)state;
-  char command[sizeof folder + 16];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  return system(command);
 }
 
 int main(void) {
@@ -420,5 +407,5 @@ int main(void) {
       TEST(cells_that_the_user_filtered_out_stay_out),
       TEST(the_proof_is_readable_during_the_job_and_after_a_kill),
   };
-  return cmocka_run_group_tests(tests, group_setup, group_teardown);
+  return cmocka_run_group_tests(tests, group_setup, scratch_remove);
 }

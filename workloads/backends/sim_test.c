@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "tests/scratch.h"
 #include "workloads/backends/sim_opened_test.h"
 
 static enum cct_status step(int n) {
@@ -178,10 +179,7 @@ static void test_ranks_alike_are_simulated_once(void **state) {
 static void test_noise_is_drawn_by_counter(void **state) {
   (void)state;
   char path[] = "/tmp/cctax_noise_XXXXXX";
-  int fd = mkstemp(path);
-  static const char ratios[] = "# ratios\n0.9\n1\n1.25\n";
-  assert_int_equal(write(fd, ratios, sizeof ratios - 1), sizeof ratios - 1);
-  close(fd);
+  write_temporary(path, "# ratios\n0.9\n1\n1.25\n");
   int64_t first[64], again[64];
   int seen[3] = {0};
   for (int round = 0; round < 2; round++) {
@@ -210,9 +208,7 @@ static void test_noise_is_drawn_by_counter(void **state) {
 static void test_bad_noise_is_refused(void **state) {
   (void)state;
   char path[] = "/tmp/cctax_noise_XXXXXX";
-  int fd = mkstemp(path);
-  assert_int_equal(write(fd, "1\n-1\n", 5), 5);
-  close(fd);
+  write_temporary(path, "1\n-1\n");
   assert_int_equal(open_noisy_job(ALONE(LAUNCH(0, 2, "")), path, 7), CCT_USAGE);
   unlink(path);
 }

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "json/json.h"
+#include "tests/scratch.h"
 #include "workloads/program/profile.h"
 
 static char said[1024];
@@ -95,9 +96,7 @@ static void assert_refused(const char *old, const char *new, const char *why) {
   assert_non_null(at);
   cct_text_append(&changed, text, (size_t)(at - text));
   cct_text_add(&changed, "%s%s", new, at + strlen(old));
-  int fd = mkstemps(path, 5);
-  assert_int_equal(write(fd, changed.s, changed.length), changed.length);
-  close(fd);
+  write_temporary(path, changed.s);
   enum cct_status status = load(path, &profile);
   unlink(path);
   if (status != CCT_USAGE || !strstr(said, why) || !strchr(said, '\n') || strchr(said, '\n')[1])

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "tests/scratch.h"
 #include "workloads/shape/layout.h"
 #include "workloads/shape/model.h"
 
@@ -115,10 +116,7 @@ static void leading_layers_of_deepseek_are_dense(void **state) {
 static enum cct_status load_text(const char *text, const char *assume) {
   char path[] = "/tmp/cctax-model-XXXXXX.json";
   struct cct_model model;
-  int fd = mkstemps(path, 5);
-  assert_true(fd >= 0);
-  assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-  close(fd);
+  write_temporary(path, text);
   enum cct_status status = cct_model_load(path, assume, NULL, &model);
   if (!status)
     cct_model_free(&model);
@@ -201,9 +199,7 @@ static void a_generic_file_stands_in(void **state) {
   (void)state;
   char path[] = "/tmp/cctax-model-XXXXXX.json";
   struct cct_model model;
-  int fd = mkstemps(path, 5);
-  assert_int_equal(write(fd, generic, strlen(generic)), (ssize_t)strlen(generic));
-  close(fd);
+  write_temporary(path, generic);
   assert_int_equal(cct_model_load(path, NULL, NULL, &model), CCT_OK);
   unlink(path);
   assert_int_equal(model.is_stand_in, 1);

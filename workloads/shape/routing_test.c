@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/scratch.h"
 #include "workloads/shape/routing.h"
 
 static const struct {
@@ -96,9 +97,7 @@ static void skew_makes_a_busiest_rank(void **state) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     assert_int_not_equal(cct_routing_popularity(bad[i], 8, 1, &popularity), CCT_OK);
   char path[] = "/tmp/cctax-skew-XXXXXX.json";
-  int fd = mkstemps(path, 5);
-  assert_int_equal(write(fd, "[1,2,3]", 7), 7);
-  close(fd);
+  write_temporary(path, "[1,2,3]");
   assert_int_equal(cct_routing_popularity(path, 3, 1, &popularity), CCT_OK);
   assert_true(popularity[2] == 3);
   free(popularity);
