@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,15 +83,20 @@ static enum cct_status name_of(const char *path, char *name, size_t size) {
   return CCT_OK;
 }
 
+/* An older profile of that name stays until the new one has been read back. */
 static enum cct_status save(const struct cct_json *document, const char *path) {
   struct cct_profile *profile = NULL;
-  char at[4096];
-  enum cct_status status = cct_json_save(document, path);
-  snprintf(at, sizeof at, "%s%s", strchr(path, '/') ? "" : "./", path);
-  if (!status && cct_profile_load(at, &profile)) {
-    unlink(path);
-    status = cct_fail(CCT_DAMAGED, "%s: what was written does not load again, and is taken back", path);
-  }
+  char beside[4096];
+  snprintf(beside, sizeof beside, "%s%s.new", strchr(path, '/') ? "" : "./", path);
+  enum cct_status status = cct_json_save(document, beside);
+  if (status)
+    return status;
+  if (cct_profile_load(beside, &profile))
+    status = cct_fail(CCT_DAMAGED, "%s: what was to be written does not load again, and is not kept", path);
+  else if (rename(beside, path))
+    status = cct_fail(CCT_IO, "%s: cannot be written: %s", path, strerror(errno));
+  if (status)
+    unlink(beside);
   cct_profile_free(profile);
   return status;
 }
