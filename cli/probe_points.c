@@ -31,6 +31,10 @@ const char *cct_probe_set_fact(const struct cct_probe_set *set, const char *name
   return NULL;
 }
 
+int cct_probe_set_is_derived(const struct cct_probe_set *set) {
+  return !strcmp(set->backend, "sim") || !strncmp(set->condition, "emulated:", 9);
+}
+
 void cct_probe_points_free(struct cct_probe_points *points) {
   for (int s = 0; s < CCT_PROBE_COLUMNS; s++) {
     struct cct_probe_set *set = &points->sets[s];

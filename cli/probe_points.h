@@ -45,6 +45,7 @@ void cct_probe_points_free(struct cct_probe_points *points);
 /* Adds one point; the cell is copied. */
 enum cct_status cct_probe_set_add(struct cct_probe_set *set, const struct cct_options *cell, const char *metric,
                                   const char *unit, int block, double n, double value) CCT_CHECKED;
+int cct_probe_set_is_derived(const struct cct_probe_set *set); /* of sim or an emulated arm: nothing was measured so */
 const char *cct_probe_set_fact(const struct cct_probe_set *set, const char *name); /* NULL: it has none of that name */
 
 #endif

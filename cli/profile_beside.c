@@ -28,7 +28,10 @@ __attribute__((format(printf, 3, 4))) static void tell(struct beside *b, struct 
   if (b->status)
     return;
   struct cct_profile_line *line = &r->lines[r->n++];
-  *line = (struct cct_profile_line){.state = e.is_unstable ? CCT_VALUE_UNSTABLE : CCT_VALUE_MEASURED, .estimate = e};
+  *line = (struct cct_profile_line){.state = e.is_unstable                      ? CCT_VALUE_UNSTABLE
+                                             : cct_probe_set_is_derived(b->set) ? CCT_VALUE_DERIVED
+                                                                                : CCT_VALUE_MEASURED,
+                                    .estimate = e};
   int at = snprintf(line->path, sizeof line->path, "%s.", b->column);
   va_start(arguments, format);
   vsnprintf(line->path + at, sizeof line->path - (size_t)at, format, arguments);

@@ -19,7 +19,7 @@ struct make {
 };
 
 const char *cct_value_state_name(enum cct_value_state state) {
-  static const char *const names[] = {"measured", "taken", "replaced", "unstable", "missing"};
+  static const char *const names[] = {"measured", "derived", "taken", "replaced", "unstable", "missing"};
   return names[state];
 }
 
@@ -61,9 +61,8 @@ static void add(struct make *m, struct cct_json *object, const char *path, const
     snprintf(source, sizeof source, "cctax probe, run %s, condition %s, backend %s%s%s: %s, %d repeats within %.1f %%",
              m->set->run, m->set->condition, m->set->backend, is_sim ? " playing " : "", m->set->sim_machine, e->from,
              e->repeats, 100 * e->spread);
-    put(object, key, e->value, e->lo, e->hi,
-        is_sim || !strncmp(m->set->condition, "emulated:", 9) ? "derived" : "measured", source);
-    report(m, path, key, CCT_VALUE_MEASURED, e);
+    put(object, key, e->value, e->lo, e->hi, cct_probe_set_is_derived(m->set) ? "derived" : "measured", source);
+    report(m, path, key, cct_probe_set_is_derived(m->set) ? CCT_VALUE_DERIVED : CCT_VALUE_MEASURED, e);
   } else if (has_base) {
     snprintf(source, sizeof source, "%s here; profile %s: %s", e->is_known ? "unstable" : "not measured", m->base->name,
              base->source);

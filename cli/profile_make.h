@@ -9,6 +9,7 @@
 
 enum cct_value_state {
   CCT_VALUE_MEASURED,
+  CCT_VALUE_DERIVED,  /* of sim, or an emulated arm */
   CCT_VALUE_TAKEN,    /* from the base: not measured */
   CCT_VALUE_REPLACED, /* from the base: measured, and unstable */
   CCT_VALUE_UNSTABLE, /* and no base */

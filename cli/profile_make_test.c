@@ -79,7 +79,7 @@ static void repeats_that_disagree_never_enter_a_profile_silently(void **state) {
       set->points[i].value *= 1.08;
   assert_null(make(&points, NULL, &report)); /* no base: nothing is made */
   assert_int_equal(line_of(&report, "clear.submission.us")->state, CCT_VALUE_UNSTABLE);
-  assert_int_equal(line_of(&report, "clear.sync.us")->state, CCT_VALUE_MEASURED);
+  assert_int_equal(line_of(&report, "clear.sync.us")->state, CCT_VALUE_DERIVED);
   assert_int_equal(line_of(&report, "clear.memory_bytes")->state, CCT_VALUE_MISSING);
   cct_profile_report_free(&report);
   made = make(&points, profile, &report);
@@ -134,7 +134,7 @@ static void what_72_gb_take_follows_from_the_sizes_measured(void **state) {
         fail_msg("%s: %.6g s and %.6g s, they take %.6g and %.6g", path, e->value, a->value, truth, other);
       int is_altered = a->lo > e->hi || a->hi < e->lo;
       assert_int_equal(is_altered, p == 1 && m == 1);
-      assert_int_equal(line_of(&report, path)->state, CCT_VALUE_MEASURED);
+      assert_int_equal(line_of(&report, path)->state, CCT_VALUE_DERIVED);
     }
   cct_profile_report_free(&report);
   cct_profile_report_free(&altered);
@@ -185,9 +185,9 @@ static void what_is_unstable_beside_the_profile_is_marked(void **state) {
   assert_int_equal(line_of(&report, "clear.load.pinned.s_at_72_gb")->state, CCT_VALUE_UNSTABLE);
   assert_int_equal(line_of(&report, "clear.threads.pinned.16777216x2.np1.gb_s")->state, CCT_VALUE_UNSTABLE);
   assert_int_equal(line_of(&report, "clear.registered.all_reduce.2.range1.busbw_gb_s")->state, CCT_VALUE_UNSTABLE);
-  assert_int_equal(line_of(&report, "clear.collective.all_reduce.2.range1.busbw_gb_s")->state, CCT_VALUE_MEASURED);
-  assert_int_equal(line_of(&report, "clear.save.pinned.s_at_72_gb")->state, CCT_VALUE_MEASURED);
-  assert_int_equal(line_of(&report, "clear.streams.pinned.16777216x2.np1.gb_s")->state, CCT_VALUE_MEASURED);
+  assert_int_equal(line_of(&report, "clear.collective.all_reduce.2.range1.busbw_gb_s")->state, CCT_VALUE_DERIVED);
+  assert_int_equal(line_of(&report, "clear.save.pinned.s_at_72_gb")->state, CCT_VALUE_DERIVED);
+  assert_int_equal(line_of(&report, "clear.streams.pinned.16777216x2.np1.gb_s")->state, CCT_VALUE_DERIVED);
   assert_int_equal(report.n_lost, 0);
   cct_profile_report_free(&report);
   cct_probe_points_free(&points);
