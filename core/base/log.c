@@ -58,28 +58,29 @@ const char *cct_log_last(void) {
   return joined ? joined->last() : last;
 }
 
-void cct_warn(const char *format, ...) {
+/* By the program's own, where this copy has joined one. */
+static void tell(void (*joined_tell)(const char *, ...), const char *level, int is_silent, const char *format,
+                 va_list args) {
   char text[2048];
+  vsnprintf(text, sizeof text, format, args);
+  if (joined_tell)
+    joined_tell("%s", text);
+  else if (!is_silent)
+    say(level, text);
+}
+
+void cct_warn(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  tell(joined ? joined->warn : NULL, "warning: ", 0, format, args);
   va_end(args);
-  if (joined)
-    joined->warn("%s", text);
-  else
-    say("warning: ", text);
 }
 
 void cct_note(const char *format, ...) {
-  char text[2048];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  tell(joined ? joined->note : NULL, "", is_quiet, format, args);
   va_end(args);
-  if (joined)
-    joined->note("%s", text);
-  else if (!is_quiet)
-    say("", text);
 }
 
 const struct cct_log_room *cct_log_room(void) {
