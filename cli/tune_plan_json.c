@@ -46,22 +46,6 @@ struct cct_json *cct_tune_plan_json(const struct cct_tune_plan *plan) {
   return object;
 }
 
-static enum cct_status read_text(const struct cct_json_at *at, const char *key, char *out, size_t size) {
-  struct cct_json_at place = cct_json_at_key(at, key);
-  const char *text;
-  enum cct_status status = cct_json_read_string(&place, &text);
-  if (!status && strlen(text) >= size)
-    status = cct_json_fail(&place, CCT_USAGE, "longer than %zu bytes", size - 1);
-  if (!status)
-    snprintf(out, size, "%s", text);
-  return status;
-}
-
-static enum cct_status read_i64(const struct cct_json_at *at, const char *key, int64_t min, int64_t max, int64_t *out) {
-  struct cct_json_at place = cct_json_at_key(at, key);
-  return cct_json_read_i64(&place, min, max, out);
-}
-
 static enum cct_status open_list(const struct cct_json_at *at, const char *key, int most, struct cct_json_at *list,
                                  int *n_out) {
   *list = cct_json_at_key(at, key);
@@ -141,21 +125,21 @@ enum cct_status cct_tune_plan_read(const struct cct_json_at *at, struct cct_tune
                {"type", plan->type, sizeof plan->type},          {"objective", plan->objective, sizeof plan->objective},
                {"rules", plan->rules, sizeof plan->rules},       {"plugin", plan->plugin, sizeof plan->plugin}};
   for (size_t i = 0; !status && i < sizeof texts / sizeof *texts; i++)
-    status = read_text(at, texts[i].key, texts[i].field, texts[i].size);
+    status = cct_json_member_text(at, texts[i].key, texts[i].field, texts[i].size);
   if (!status && cct_type_by_name(plan->type) < 0)
     status = cct_json_fail(at, CCT_USAGE, "type '%s' is unknown", plan->type);
   if (!status)
-    status = read_i64(at, "ranks", 2, 65536, &ranks);
+    status = cct_json_member_i64(at, "ranks", 2, 65536, &ranks);
   if (!status)
     status = cct_json_read_bool(&shared, &plan->is_shared_gpu);
   if (!status)
-    status = read_i64(at, "rounds", CCT_TUNE_LEAST_PROCESSES, CCT_TUNE_MOST_PROCESSES, &plan->rounds);
+    status = cct_json_member_i64(at, "rounds", CCT_TUNE_LEAST_PROCESSES, CCT_TUNE_MOST_PROCESSES, &plan->rounds);
   if (!status)
-    status = read_i64(at, "samples", 1, 1000000, &plan->samples);
+    status = cct_json_member_i64(at, "samples", 1, 1000000, &plan->samples);
   if (!status)
-    status = read_i64(at, "warmup", 0, 1000000, &plan->warmup);
+    status = cct_json_member_i64(at, "warmup", 0, 1000000, &plan->warmup);
   if (!status)
-    status = read_i64(at, "seed", 0, INT64_MAX, &plan->seed);
+    status = cct_json_member_i64(at, "seed", 0, INT64_MAX, &plan->seed);
   if (!status)
     status = read_kinds(at, plan);
   if (!status)

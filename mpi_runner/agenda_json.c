@@ -119,23 +119,6 @@ out:
 
 /* ---- reading ---- */
 
-static enum cct_status read_text(const struct cct_json_at *object, const char *key, char *field, size_t size) {
-  struct cct_json_at at = cct_json_at_key(object, key);
-  const char *text;
-  enum cct_status status = cct_json_read_string(&at, &text);
-  if (!status && strlen(text) >= size)
-    status = cct_json_fail(&at, CCT_USAGE, "longer than %zu characters", size - 1);
-  if (!status)
-    snprintf(field, size, "%s", text);
-  return status;
-}
-
-static enum cct_status read_number(const struct cct_json_at *object, const char *key, int64_t min, int64_t max,
-                                   int64_t *value_out) {
-  struct cct_json_at at = cct_json_at_key(object, key);
-  return cct_json_read_i64(&at, min, max, value_out);
-}
-
 static enum cct_status read_cells(const struct cct_json_at *core, struct cct_agenda *agenda) {
   struct cct_json_at list = cct_json_at_key(core, "cells");
   enum cct_status status = cct_json_expect(&list, CCT_JSON_ARRAY);
@@ -148,10 +131,10 @@ static enum cct_status read_cells(const struct cct_json_at *core, struct cct_age
   for (size_t i = 0; !status && i < n; i++) {
     struct cct_json_at entry = cct_json_at_index(&list, i), cell = cct_json_at_key(&entry, "cell");
     int64_t ranks = 0;
-    status = read_number(&entry, "ranks", 1, 65536, &ranks);
+    status = cct_json_member_i64(&entry, "ranks", 1, 65536, &ranks);
     agenda->ranks[i] = (int)ranks;
     if (!status)
-      status = read_text(&entry, "program", agenda->programs[i], sizeof agenda->programs[i]);
+      status = cct_json_member_text(&entry, "program", agenda->programs[i], sizeof agenda->programs[i]);
     if (!status)
       status = cct_cell_from_json(&cell, &agenda->cells[i]);
     if (!status)
@@ -166,13 +149,14 @@ static enum cct_status read_arms(const struct cct_json_at *core, struct cct_agen
   for (size_t i = 0; !status && i < cct_json_size(list.value); i++) {
     struct cct_json_at arm = cct_json_at_index(&list, i);
     char value[96];
-    status = read_text(&arm, "value", value, sizeof value);
+    status = cct_json_member_text(&arm, "value", value, sizeof value);
     if (!status)
       status = cct_agenda_add_arm(agenda, value);
     if (!status && cct_json_member(arm.value, "profile_digest"))
-      status = read_text(&arm, "profile_digest", agenda->emulated[agenda->n_arms - 1], sizeof agenda->emulated[0]);
+      status = cct_json_member_text(&arm, "profile_digest", agenda->emulated[agenda->n_arms - 1],
+                                    sizeof agenda->emulated[0]);
     if (!status && cct_json_member(arm.value, "profile"))
-      status = read_text(&arm, "profile", agenda->stripped, sizeof agenda->stripped);
+      status = cct_json_member_text(&arm, "profile", agenda->stripped, sizeof agenda->stripped);
   }
   if (!status && !agenda->n_arms)
     status = cct_json_fail(&list, CCT_USAGE, "no arms");
@@ -181,29 +165,29 @@ static enum cct_status read_arms(const struct cct_json_at *core, struct cct_agen
 
 static enum cct_status read_core(const struct cct_json_at *core, struct cct_agenda *agenda) {
   struct cct_json_at shared = cct_json_at_key(core, "shared_gpu");
-  enum cct_status status = read_text(core, "question", agenda->question, sizeof agenda->question);
+  enum cct_status status = cct_json_member_text(core, "question", agenda->question, sizeof agenda->question);
   if (!status)
-    status = read_text(core, "factor", agenda->factor, sizeof agenda->factor);
+    status = cct_json_member_text(core, "factor", agenda->factor, sizeof agenda->factor);
   if (!status)
     status = read_arms(core, agenda);
   if (!status)
-    status = read_text(core, "condition", agenda->condition, sizeof agenda->condition);
+    status = cct_json_member_text(core, "condition", agenda->condition, sizeof agenda->condition);
   if (!status)
-    status = read_text(core, "backend", agenda->backend, sizeof agenda->backend);
+    status = cct_json_member_text(core, "backend", agenda->backend, sizeof agenda->backend);
   if (!status)
-    status = read_text(core, "profile", agenda->profile, sizeof agenda->profile);
+    status = cct_json_member_text(core, "profile", agenda->profile, sizeof agenda->profile);
   if (!status)
-    status = read_text(core, "profile_digest", agenda->profile_digest, sizeof agenda->profile_digest);
+    status = cct_json_member_text(core, "profile_digest", agenda->profile_digest, sizeof agenda->profile_digest);
   if (!status)
-    status = read_number(core, "rounds", 1, 10000, &agenda->rounds);
+    status = cct_json_member_i64(core, "rounds", 1, 10000, &agenda->rounds);
   if (!status)
-    status = read_number(core, "samples", 1, 1000000, &agenda->samples);
+    status = cct_json_member_i64(core, "samples", 1, 1000000, &agenda->samples);
   if (!status)
-    status = read_number(core, "warmup", 0, 1000000, &agenda->warmup);
+    status = cct_json_member_i64(core, "warmup", 0, 1000000, &agenda->warmup);
   if (!status)
-    status = read_number(core, "seed", 0, INT64_MAX, &agenda->seed);
+    status = cct_json_member_i64(core, "seed", 0, INT64_MAX, &agenda->seed);
   if (!status)
-    status = read_text(core, "noise", agenda->noise, sizeof agenda->noise);
+    status = cct_json_member_text(core, "noise", agenda->noise, sizeof agenda->noise);
   if (!status)
     status = cct_json_read_bool(&shared, &agenda->is_shared_gpu);
   return status ? status : read_cells(core, agenda);
@@ -216,7 +200,7 @@ static enum cct_status read_boots(const struct cct_json_at *root, struct cct_age
     struct cct_json_at boot = cct_json_at_index(&list, b), arms = cct_json_at_key(&boot, "arms");
     int ids[CCT_MOST_ARMS], n = 0;
     char id[64];
-    status = read_text(&boot, "id", id, sizeof id);
+    status = cct_json_member_text(&boot, "id", id, sizeof id);
     if (!status)
       status = cct_json_expect(&arms, CCT_JSON_ARRAY);
     for (size_t i = 0; !status && i < cct_json_size(arms.value) && n < CCT_MOST_ARMS; i++) {
@@ -235,9 +219,9 @@ static enum cct_status read_run(const struct cct_json_at *root, struct cct_agend
   struct cct_json_at core = cct_json_at_key(root, "agenda"), launch = cct_json_at_key(root, "launch");
   char written[65], tool[32];
   int64_t schema;
-  enum cct_status status = read_number(root, "schema", 1, 1, &schema);
+  enum cct_status status = cct_json_member_i64(root, "schema", 1, 1, &schema);
   if (!status)
-    status = read_text(root, "digest", written, sizeof written);
+    status = cct_json_member_text(root, "digest", written, sizeof written);
   if (!status)
     status = cct_json_expect(&core, CCT_JSON_OBJECT);
   if (!status)
@@ -245,18 +229,18 @@ static enum cct_status read_run(const struct cct_json_at *root, struct cct_agend
   if (!status && strcmp(written, agenda->digest))
     status = cct_fail(CCT_DAMAGED, "%s: its agenda does not fit its digest; it was changed or damaged", root->source);
   if (!status)
-    status = read_text(&core, "tool", tool, sizeof tool);
+    status = cct_json_member_text(&core, "tool", tool, sizeof tool);
   if (!status && strcmp(tool, CCT_VERSION))
     status = cct_fail(CCT_USAGE, "%s: a run of cctax %s; this is %s, and one run is one version's", root->source, tool,
                       CCT_VERSION);
   if (!status)
     status = read_core(&core, agenda);
   if (!status)
-    status = read_number(&launch, "deadline", 1, 1 << 30, &agenda->deadline_s);
+    status = cct_json_member_i64(&launch, "deadline", 1, 1 << 30, &agenda->deadline_s);
   if (!status)
-    status = read_number(&launch, "procs", 0, 4096, &agenda->procs);
+    status = cct_json_member_i64(&launch, "procs", 0, 4096, &agenda->procs);
   if (!status)
-    status = read_text(&launch, "launcher", agenda->launcher, sizeof agenda->launcher);
+    status = cct_json_member_text(&launch, "launcher", agenda->launcher, sizeof agenda->launcher);
   return status ? status : read_boots(root, agenda);
 }
 

@@ -181,6 +181,23 @@ enum cct_status cct_json_read_bool(const struct cct_json_at *at, int *value_out)
   return status;
 }
 
+enum cct_status cct_json_member_i64(const struct cct_json_at *object, const char *key, int64_t min, int64_t max,
+                                    int64_t *value_out) {
+  struct cct_json_at at = cct_json_at_key(object, key);
+  return cct_json_read_i64(&at, min, max, value_out);
+}
+
+enum cct_status cct_json_member_text(const struct cct_json_at *object, const char *key, char *text, size_t size) {
+  struct cct_json_at at = cct_json_at_key(object, key);
+  const char *read;
+  enum cct_status status = cct_json_read_string(&at, &read);
+  if (!status && strlen(read) >= size)
+    status = cct_json_fail(&at, CCT_USAGE, "longer than %zu bytes", size - 1);
+  if (!status)
+    memcpy(text, read, strlen(read) + 1);
+  return status;
+}
+
 enum cct_status cct_json_known_keys(const struct cct_json_at *at, const char *const *known, size_t n) {
   enum cct_status status = cct_json_expect(at, CCT_JSON_OBJECT);
   if (status)

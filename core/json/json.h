@@ -70,6 +70,11 @@ enum cct_status cct_json_read_i64(const struct cct_json_at *at, int64_t min, int
 enum cct_status cct_json_read_f64(const struct cct_json_at *at, double min, double max, double *value_out) CCT_CHECKED;
 enum cct_status cct_json_read_string(const struct cct_json_at *at, const char **text_out) CCT_CHECKED; /* borrowed */
 enum cct_status cct_json_read_bool(const struct cct_json_at *at, int *value_out) CCT_CHECKED;
+/* Of a member. Its text is copied, and refused where it has more than size - 1 bytes. */
+enum cct_status cct_json_member_i64(const struct cct_json_at *object, const char *key, int64_t min, int64_t max,
+                                    int64_t *value_out) CCT_CHECKED;
+enum cct_status cct_json_member_text(const struct cct_json_at *object, const char *key, char *text,
+                                     size_t size) CCT_CHECKED;
 /* Refuses an object that has a key outside `known` (n of them), with the nearest known one. */
 enum cct_status cct_json_known_keys(const struct cct_json_at *at, const char *const *known, size_t n) CCT_CHECKED;
 

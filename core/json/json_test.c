@@ -59,6 +59,13 @@ static void typed_readers_check_type_and_range(void **state) {
   assert_string_equal(inner.path, "$.a[1]");
   assert_int_equal(cct_json_read_i64(&inner, 0, 9, &i), CCT_OK);
   assert_int_equal(i, 2);
+  char two[2], one[1];
+  assert_int_equal(cct_json_member_text(&root, "s", two, sizeof two), CCT_OK);
+  assert_string_equal(two, "t");
+  assert_int_equal(cct_json_member_text(&root, "s", one, sizeof one), CCT_USAGE);
+  assert_int_equal(cct_json_member_text(&root, "none", two, sizeof two), CCT_USAGE);
+  assert_int_equal(cct_json_member_i64(&root, "n", 0, 9, &i), CCT_OK);
+  assert_int_equal(cct_json_member_i64(&root, "neg", 0, 9, &i), CCT_USAGE);
   static const char *const known[] = {"n", "neg", "big", "x", "s", "b", "a"};
   assert_int_equal(cct_json_known_keys(&root, known, 7), CCT_USAGE);
   cct_json_free(document);

@@ -12,8 +12,7 @@
 #define MOST         ((int64_t)1 << 26)
 
 static enum cct_status read_i64(const struct cct_json_at *object, const char *key, int64_t min, int64_t *value_out) {
-  struct cct_json_at at = cct_json_at_key(object, key);
-  return cct_json_read_i64(&at, min, MOST, value_out);
+  return cct_json_member_i64(object, key, min, MOST, value_out);
 }
 
 static enum cct_status read_word(const struct cct_json_at *object, const char *key, const char *const *words, int n,
