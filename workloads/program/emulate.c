@@ -33,7 +33,7 @@ struct emulation {
   int rank;                   /* of the role, to price its links */
   struct cct_binding binding; /* the template's defaults choose the rows */
   int *to, *done;
-  struct cct_wait *waits; /* of the entry in hand: room for all of the old program, and one a lane */
+  struct cct_wait *waits; /* of the entry in hand: room for all of the old program */
   int n;                  /* entries of the new program so far */
   int is_counting;
   struct place place;
@@ -55,12 +55,12 @@ static int add(struct emulation *e, const struct cct_op *op, const struct cct_wa
 }
 
 static int add_delay(struct emulation *e, const char *name, int lane, int host, int64_t ns, double stretch, int of,
-                     const struct cct_wait *waits, int n_waits) {
+                     const struct cct_wait *wait) {
   struct cct_op op = {.kind = CCT_OP_DELAY, .lane = lane, .host = host, .reads = {-1, -1}, .writes = -1, .name = name};
   op.delay.ns = ns;
   op.delay.stretch = stretch;
   op.delay.of = of;
-  return add(e, &op, waits, n_waits);
+  return add(e, &op, wait, wait != NULL);
 }
 
 /* ---- channel ---- */
@@ -76,10 +76,6 @@ static int64_t channel_ns(const struct emulation *e, const struct cct_op *op, in
   return us > 0 ? llround(us * 1e3) : 0;
 }
 
-static int64_t stream_ns(const struct emulation *e, const struct cct_op *op, int id) {
-  return e->profile->confidential.submission.form == CCT_FORM_STREAM ? channel_ns(e, op, id) : 0;
-}
-
 static int is_blocking_copy(const struct emulation *e, const struct cct_op *op) {
   return op->kind == CCT_OP_COPY &&
          (op->copy.is_blocking || (op->copy.direction != CCT_COPY_D2D &&
@@ -89,29 +85,10 @@ static int is_blocking_copy(const struct emulation *e, const struct cct_op *op) 
 /* Behind the work rather than in front of it: so it begins no earlier than the work's own submission allows, and
  * whatever follows the work follows the delay, which comes to the same. A blocking copy's caller is held as well. */
 static void add_stream_surcharge(struct emulation *e, const struct cct_op *op, int id, int64_t ns) {
-  e->done[id] = add_delay(e, "channel", op->lane, op->host, ns, 0, -1, NULL, 0);
+  e->done[id] = add_delay(e, "channel", op->lane, op->host, ns, 0, -1, NULL);
   struct cct_wait wait = {.id = e->done[id]};
   if (is_blocking_copy(e, op))
-    add_delay(e, "channel", -1, op->host, 0, 0, -1, &wait, 1);
-}
-
-/* A graph's stands inside, behind the last of every lane: what a kernel costs behind a graph depends on what comes next
- * there (docs/cuda.md), and a node's cost does not. */
-static void add_graph_surcharge(struct emulation *e, int graph, int end, int64_t ns) {
-  const struct cct_program *old = e->old;
-  int n = 0;
-  for (int lane = 0; lane < old->n_lanes; lane++) {
-    int last = -1;
-    for (int id = graph + 1, in_group = 0; id < end; id++) {
-      const struct cct_op *op = &old->ops[id];
-      if (!in_group && op->lane == lane && (cct_op_is_gpu(op) || cct_op_is_submission(op)))
-        last = id;
-      in_group = op->kind == CCT_OP_GROUP || (in_group && op->kind != CCT_OP_END);
-    }
-    if (last >= 0 && lane != old->ops[graph].lane)
-      e->waits[n++] = (struct cct_wait){.id = e->done[last]};
-  }
-  add_delay(e, "channel", old->ops[graph].lane, -1, ns, 0, -1, e->waits, n);
+    add_delay(e, "channel", -1, op->host, 0, 0, -1, &wait);
 }
 
 /* ---- nvlink ---- */
@@ -133,7 +110,7 @@ static enum cct_status add_link_surcharge(struct emulation *e, const struct cct_
   double inverse_k = clear.gb_s / cc.gb_s;
   int64_t toll_ns = llround((cc.fixed_us - clear.fixed_us * inverse_k) * 1e3);
   if (toll_ns || inverse_k != 1)
-    e->done[place_of] = add_delay(e, "nvlink", op->lane, op->host, toll_ns, inverse_k - 1, e->to[of], NULL, 0);
+    e->done[place_of] = add_delay(e, "nvlink", op->lane, op->host, toll_ns, inverse_k - 1, e->to[of], NULL);
   return CCT_OK;
 }
 
@@ -192,13 +169,13 @@ static enum cct_status add_behind(struct emulation *e, int id, const struct cct_
     status = add_link_surcharge(e, op, id, id, id);
   if (status || e->place.graph >= 0)
     return status;
-  int64_t ns = op->kind != CCT_OP_GRAPH ? stream_ns(e, op, id) : 0;
+  int64_t ns = cc->submission.form == CCT_FORM_STREAM ? channel_ns(e, op, id) : 0;
   if (ns)
     add_stream_surcharge(e, op, id, ns);
   int64_t sync_ns =
       has(e, CCT_BOUNDARY_CHANNEL) && op->kind == CCT_OP_SYNC ? surcharge_ns(clear->sync_us, cc->sync_us) : 0;
   if (sync_ns)
-    e->done[id] = add_delay(e, "channel", -1, op->host, sync_ns, 0, -1, NULL, 0);
+    e->done[id] = add_delay(e, "channel", -1, op->host, sync_ns, 0, -1, NULL);
   return CCT_OK;
 }
 
@@ -213,11 +190,7 @@ static enum cct_status emulate_entry(struct emulation *e, int id) {
                              e->profile->clear.cpu_slowdown.value);
   int64_t ns = is_outside && e->profile->confidential.submission.form == CCT_FORM_HOST ? channel_ns(e, &op, id) : 0;
   if (ns)
-    add_delay(e, "channel", -1, op.host, ns, 0, -1, NULL, 0);
-  int is_graphs_end = op.kind == CCT_OP_END && op.end.opens == e->place.graph;
-  int64_t graph_ns = is_graphs_end ? stream_ns(e, &e->old->ops[op.end.opens], op.end.opens) : 0;
-  if (graph_ns)
-    add_graph_surcharge(e, op.end.opens, id, graph_ns);
+    add_delay(e, "channel", -1, op.host, ns, 0, -1, NULL);
   add_entry(e, id, &op);
   if (op.kind == CCT_OP_GRAPH) {
     e->place.graph = id;
@@ -226,7 +199,7 @@ static enum cct_status emulate_entry(struct emulation *e, int id) {
   } else if (op.kind == CCT_OP_END && op.end.opens == e->place.group) {
     e->place.group = -1;
     return add_behind(e, op.end.opens, &e->old->ops[op.end.opens]);
-  } else if (is_graphs_end) {
+  } else if (op.kind == CCT_OP_END && op.end.opens == e->place.graph) {
     e->place.graph = -1;
     return add_behind(e, op.end.opens, &e->old->ops[op.end.opens]);
   } else if (e->place.group < 0 && op.kind != CCT_OP_END && op.kind != CCT_OP_PHASE && op.kind != CCT_OP_CASE) {
@@ -265,7 +238,7 @@ static enum cct_status emulate_role(const struct cct_job *job, const struct cct_
   struct emulation e = {.job = job, .profile = profile, .old = old, .mask = mask, .rank = role->first};
   e.to = malloc(((size_t)old->n_ops + 1) * sizeof *e.to);
   e.done = malloc(((size_t)old->n_ops + 1) * sizeof *e.done);
-  e.waits = malloc(((size_t)old->n_waits + (size_t)old->n_lanes + 1) * sizeof *e.waits);
+  e.waits = malloc(((size_t)old->n_waits + 1) * sizeof *e.waits);
   enum cct_status status = slots && e.to && e.done && e.waits
                                ? cct_program_new(old->name, &e.new)
                                : cct_fail(CCT_NOMEM, "program '%s': out of memory", old->name);

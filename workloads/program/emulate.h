@@ -4,8 +4,7 @@
  *
  * - channel: per submission a host DELAY before it on its host lane (form host), or a DELAY behind it on its stream
  *   (form stream), where it holds whatever follows as if it stood in front, and never hides behind the work's own
- *   submission; graph launches by their own two costs, in form stream inside the graph, behind its last entries; a SYNC
- *   by its own.
+ *   submission; graph launches by their own two costs; a SYNC by its own.
  * - copies: a host-device COPY becomes a bounce copy: it waits for its stream, blocks its host lane, encrypts for real.
  *   Inside a GRAPH it is refused.
  * - nvlink: after a COLLECTIVE (or GROUP of them, or of SEND/RECV) a DELAY on its lane of toll + (1/k - 1) x its time

@@ -89,21 +89,8 @@ static void test_channel_in_the_stream(void **state) {
   (void)state;
   profile->confidential.submission.form = CCT_FORM_STREAM;
   assert_ops(EVERY_SUBMISSION, CHANNEL,
-             "launch<p13 d:0:2:31000 group collective end d:0:2:31000 graph launch launch<7 d:0:-1:31000<8 end "
-             "hostwork<6 copy d:0:2:31000 d:-1:2:0<13 sync d:-1:2:50 ");
-  profile->confidential.submission.form = CCT_FORM_HOST;
-}
-
-/* What its branches end with: an operation, a group, a delay behind it; of the graph's own lane the order is enough. */
-static void test_a_graphs_delay_is_its_last(void **state) {
-  (void)state;
-  profile->confidential.submission.form = CCT_FORM_STREAM;
-  assert_ops(JOB("{\"op\":\"graph\"," ON "},{\"op\":\"group\",\"lane\":1},{\"op\":\"collective\",\"lane\":1," REDUCE
-                 ",{\"op\":\"end\"},{\"op\":\"launch\",\"lane\":0},{\"op\":\"end\"},{\"op\":\"sync\"," ON "}"),
-             CHANNEL, "graph group collective end launch d:0:-1:31000<1 end sync d:-1:2:50 ");
-  assert_ops(JOB("{\"op\":\"graph\"," ON "},{\"op\":\"collective\",\"lane\":1," REDUCE
-                 ",{\"op\":\"end\"},{\"op\":\"sync\"," ON "}"),
-             CHANNEL | 1u << CCT_BOUNDARY_NVLINK, "graph collective d:1:-1:-10410 d:0:-1:31000<2 end sync d:-1:2:50 ");
+             "launch<p13 d:0:2:31000 group collective end d:0:2:31000 graph launch launch<7 end d:0:2:31000 "
+             "hostwork<10 copy d:0:2:31000 d:-1:2:0<13 sync d:-1:2:50 ");
   profile->confidential.submission.form = CCT_FORM_HOST;
 }
 
@@ -154,12 +141,12 @@ static void test_surcharges_stay_in_their_case(void **state) {
                                         "{\"op\":\"launch\"," ON ",\"waits\":[1]}"),
                                     CHANNEL);
   const struct cct_program *p = job->roles[0].program;
-  assert_int_equal(p->ops[3].kind, CCT_OP_DELAY); /* case graph launch delay end end launch delay */
-  assert_int_equal(p->ops[3].in_case, 0);
+  assert_int_equal(p->ops[4].kind, CCT_OP_DELAY); /* case graph launch end delay end launch delay */
+  assert_int_equal(p->ops[4].in_case, 0);
   assert_int_equal(p->ops[0].when.value, 1);
   assert_int_equal(p->ops[6].kind, CCT_OP_LAUNCH);
   assert_int_equal(p->ops[6].in_case, -1);
-  assert_int_equal(p->waits[p->ops[6].first_wait].id, 1);
+  assert_int_equal(p->waits[p->ops[6].first_wait].id, 4);
   assert_int_equal(p->ops[7].in_case, -1);
   cct_job_free(job);
   profile->confidential.submission.form = CCT_FORM_HOST;
@@ -261,7 +248,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_channel_on_the_host),
       cmocka_unit_test(test_channel_in_the_stream),
-      cmocka_unit_test(test_a_graphs_delay_is_its_last),
       cmocka_unit_test(test_an_entry_keeps_all_its_waits),
       cmocka_unit_test(test_nothing_is_added_without_a_surcharge),
       cmocka_unit_test(test_surcharges_stay_in_their_case),

@@ -171,8 +171,8 @@ static void emulate_graph(struct gpu *gpu, enum part part) {
     arm_close(gpu, &arms[i]);
 }
 
-/* What a DELAY adds beyond itself behind a graph whose end the host awaits, and as the graph's last node, where
- * emulated arms have it. */
+/* What a DELAY adds beyond itself behind a graph whose end the host awaits, where emulated arms have it, and as the
+ * graph's last node. */
 static void behind_graph(struct gpu *gpu) {
   enum {
     CLEAR,
