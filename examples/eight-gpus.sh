@@ -41,11 +41,11 @@ fi
 case $backend in sim) machine=(--profile "${PROFILE:-h200}") ;; *) machine=() ;; esac
 if [ -n "$small" ]; then
   sizes=(-b 64K -e 1M -f 16 -n 2 -w 1 -G 1 --samples 2) algorithms=default,ring protocols=default,simple
-  probing=(--samples 2 -w 1 --rounds 1) samples=2 layers=2 rounds=1
+  probing=(--samples 2 -w 1 --rounds 1) layers=1 stepping=(--rounds 1 --samples 1 -w 1) training=(--seq-len 128)
   tuning=(-b 64K -e 64K --samples 2 --collective all_reduce --algorithms ring --protocols simple --channels default)
 else
   sizes=(-b 1K -e 1G -f 4 -n 20 -G 2 --samples 3) algorithms=default,ring,tree protocols=default,ll,ll128,simple
-  probing=(--samples 10) samples=20 layers=8 rounds=3 tuning=()
+  probing=(--samples 10) layers=8 stepping=(--rounds 3 --samples 20) training=() tuning=()
 fi
 [ "${NCCL_NVLS_ENABLE:-}" != 0 ] || echo "NCCL_NVLS_ENABLE=0 here: off has no multicast" | tee -a "$out/times.txt"
 worst=0
@@ -93,9 +93,10 @@ steps() { # FOLDER PREFIX, then what performs them
     local workload=$1 folder=$prefix$2 ranks=$3 layouts=$4
     shift 4
     measure "$folder" run "$@" --model qwen3-30b-a3b --workload "$workload" --np "$ranks" --layouts "$layouts" --layers "$layers" \
-      --batch 32 --condition off,stripped,emulated:b200x8-tdx --rounds "$rounds" --samples "$samples"
+      --batch 32 --condition off,stripped,emulated:b200x8-tdx "${stepping[@]}" "${more[@]}"
   }
-  step train train "$np" "$(layouts train)" "$@" && step decode decode "$np" "$(layouts decode)" "$@" &&
+  local more=("${training[@]}")
+  step train train "$np" "$(layouts train)" "$@" && more=() && step decode decode "$np" "$(layouts decode)" "$@" &&
     { [ "$np" -lt 8 ] || step decode decode-4 4 tp=4 "$@"; }
 }
 perform() {
