@@ -9,7 +9,7 @@
  *
  * The caller's thread is the FUNNEL: the only one that calls the world. A track posts what its operation exchanges; the
  * funnel starts it and tests all that is started, so lanes never wait for each other's messages. Two lanes of one group
- * have communicators of their own (host_plan.c), so neither does the order in which they post. */
+ * have communicators of their own (host_exchange.c), so neither does the order in which they post. */
 #ifndef CCT_WORKLOADS_BACKENDS_HOST_H
 #define CCT_WORKLOADS_BACKENDS_HOST_H
 
@@ -144,9 +144,21 @@ struct cct_executor {
   cct_host_count n_bound, last;         /* its steps bound so far; how many there are, once that is known */
 };
 
+/* Where a pass over a program stands: the entry of the open bracket, -1: none. */
+struct cct_host_walk {
+  int graph, group;
+};
+
 /* host_plan.c: from a program to tracks, needs and communicators. */
+void cct_host_walk_to(struct cct_host_walk *walk, const struct cct_program *program, int id);
+void cct_host_walk_past(struct cct_host_walk *walk, const struct cct_program *program, int id);
+/* The lane whose graphs hold the entry; -1: it stands on its lane itself. */
+int cct_host_origin(const struct cct_program *program, const struct cct_host_walk *walk, const struct cct_op *op);
 enum cct_status cct_host_plan(struct cct_executor *x) CCT_CHECKED;
 void cct_host_unplan(struct cct_executor *x);
+
+/* host_exchange.c: communicators, tags and room for what is under way. */
+enum cct_status cct_host_plan_exchanges(struct cct_executor *x) CCT_CHECKED;
 
 /* host_lane.c: the threads. */
 enum cct_status cct_host_start(struct cct_executor *x) CCT_CHECKED;

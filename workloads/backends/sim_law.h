@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The timing law of workloads/program/program.h on one rank. A plan is what the law needs of a program, worked out
- * once: its lanes as tracks of items. A state is one rank in one burst; it runs until all that is left needs an
- * operation of other ranks, and goes on when those are told. Times are int64 ns since the start of the burst; -1: not
- * known yet. */
+ * The timing law of workloads/program/program.h on one rank, over its plan. A state is one rank in one burst; it runs
+ * until all that is left needs an operation of other ranks, and goes on when those are told. Times are int64 ns since
+ * the start of the burst; -1: not known yet. */
 #ifndef CCT_WORKLOADS_BACKENDS_SIM_LAW_H
 #define CCT_WORKLOADS_BACKENDS_SIM_LAW_H
 
-#include "workloads/backends/backend.h"
-
-struct sim_track { /* a lane, or a lane inside a graph: entries in array order */
-  int *ids;
-  int n;
-};
-
-struct sim_plan {
-  const struct cct_program *program;
-  struct sim_track *tracks; /* one a lane, then those inside graphs */
-  int n_tracks;
-  int *end_of;       /* the END of a bracket */
-  int *first_branch; /* of a GRAPH: its first track, and how many */
-  int *n_branches;
-  int *before_on_lane; /* of what stands on a GPU lane outside graphs, and of a SYNC: the entry before on that lane */
-  int *number;         /* of a COLLECTIVE: it is the number-th of its group */
-  int *collectives;    /* entries that are COLLECTIVEs, by group, then case (law 9), in order */
-  int first_collective[13];
-  int *messages; /* entries that are SEND or RECV */
-  int n_messages;
-};
-
-enum cct_status sim_plan_new(const struct cct_job *job, const struct cct_program *program,
-                             struct sim_plan **plan_out) CCT_CHECKED;
-void sim_plan_free(struct sim_plan *plan); /* NULL-safe */
+#include "workloads/backends/sim_plan.h"
 
 struct sim_state {
   const struct sim_plan *plan;
