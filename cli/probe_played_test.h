@@ -76,6 +76,16 @@ static inline void play(const struct cct_profile *machine, const struct cct_prof
   }
 }
 
+/* Exactly, without noise: the machine in the clear, and as its own confidential self beside it. */
+static inline void play_clear(const struct cct_profile *machine, struct cct_probe_points *points) {
+  play(machine, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points->sets[CCT_PROBE_CLEAR]);
+}
+
+static inline void play_both(const struct cct_profile *machine, struct cct_probe_points *points) {
+  play_clear(machine, points);
+  play(machine, machine, CCT_ALL_BOUNDARIES, 0, 0, &points->sets[CCT_PROBE_CONFIDENTIAL]);
+}
+
 static inline struct cct_profile *load(const char *name) {
   struct cct_profile *profile;
   assert_int_equal(cct_profile_load(name, &profile), CCT_OK);

@@ -62,8 +62,7 @@ static void sim_gives_the_profile_back(void **state) {
     struct cct_probe_points points = {0};
     struct cct_fitted *f = calloc(2, sizeof *f);
     struct cct_profile *profile = load(names[i]);
-    play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
-    play(profile, profile, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CONFIDENTIAL]);
+    play_both(profile, &points);
     cct_profile_fit(&points.sets[CCT_PROBE_CLEAR], &f[0]);
     cct_profile_fit(&points.sets[CCT_PROBE_CONFIDENTIAL], &f[1]);
     expect_all_within(&profile->clear, &f[0], names[i]);
@@ -87,8 +86,7 @@ static void a_surcharge_in_the_stream_is_told_from_one_on_the_host(void **state)
   struct cct_fitted *f = calloc(2, sizeof *f);
   struct cct_profile *profile = load("b200-tdx");
   profile->confidential.submission.form = CCT_FORM_STREAM;
-  play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
-  play(profile, profile, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CONFIDENTIAL]);
+  play_both(profile, &points);
   cct_profile_fit(&points.sets[CCT_PROBE_CLEAR], &f[0]);
   cct_profile_fit(&points.sets[CCT_PROBE_CONFIDENTIAL], &f[1]);
   assert_int_equal(cct_profile_form(&f[0], &f[1]), CCT_FORM_STREAM);
@@ -130,7 +128,7 @@ static void each_probe_reports_its_altered_twin_and_nothing_else(void **state) {
     double *cost = (double *)((char *)&profile->clear + twins[t].offset), original = *cost;
     int is_found = 0;
     *cost *= twins[t].factor;
-    play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
+    play_clear(profile, &points);
     cct_profile_fit(&points.sets[CCT_PROBE_CLEAR], f);
     expect_all_within(&profile->clear, f, twins[t].name);
     int n = list_values(&profile->clear, f, values);
@@ -176,7 +174,7 @@ static void two_repeats_are_too_few(void **state) {
   struct cct_probe_points points = {0};
   struct cct_fitted *f = calloc(1, sizeof *f);
   struct cct_profile *profile = load("h200");
-  play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
+  play_clear(profile, &points);
   struct cct_probe_set *set = &points.sets[CCT_PROBE_CLEAR];
   size_t kept = 0;
   for (size_t i = 0; i < set->n; i++)

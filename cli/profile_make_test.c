@@ -41,12 +41,10 @@ static void a_made_profile_plays_like_the_one_it_was_measured_on(void **state) {
   struct cct_probe_points points = {0}, again = {0};
   struct cct_profile_report report;
   struct cct_profile *profile = load("h200");
-  play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
-  play(profile, profile, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CONFIDENTIAL]);
+  play_both(profile, &points);
   struct cct_profile *made = make(&points, profile, &report);
   assert_non_null(made);
-  play(made, NULL, CCT_ALL_BOUNDARIES, 0, 0, &again.sets[CCT_PROBE_CLEAR]);
-  play(made, made, CCT_ALL_BOUNDARIES, 0, 0, &again.sets[CCT_PROBE_CONFIDENTIAL]);
+  play_both(made, &again);
   for (int s = 0; s < CCT_PROBE_COLUMNS; s++)
     for (size_t i = 0; i < points.sets[s].n; i++) {
       const struct cct_options *cell = &points.sets[s].points[i].cell;
@@ -72,7 +70,7 @@ static void repeats_that_disagree_never_enter_a_profile_silently(void **state) {
   struct cct_probe_points points = {0};
   struct cct_profile_report report;
   struct cct_profile *profile = load("h200"), *made;
-  play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
+  play_clear(profile, &points);
   struct cct_probe_set *set = &points.sets[CCT_PROBE_CLEAR];
   for (size_t i = 0; i < set->n; i++)
     if (is_probe(&set->points[i], "submission") && set->points[i].block == 2)
@@ -108,7 +106,7 @@ static int64_t predict_cell(const struct cct_profile *machine, const char *probe
 static void report_of(const struct cct_profile *machine, const struct cct_profile *base,
                       struct cct_profile_report *report) {
   struct cct_probe_points points = {0};
-  play(machine, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
+  play_clear(machine, &points);
   cct_profile_free(make(&points, base, report));
   cct_probe_points_free(&points);
 }
@@ -171,7 +169,7 @@ static void what_is_unstable_beside_the_profile_is_marked(void **state) {
   struct cct_probe_points points = {0};
   struct cct_profile_report report;
   struct cct_profile *profile = load("h200"), *made;
-  play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR]);
+  play_clear(profile, &points);
   play(profile, NULL, CCT_ALL_BOUNDARIES, 0, 0, &points.sets[CCT_PROBE_CLEAR_REGISTERED]);
   for (int c = 0; c < CCT_PROBE_COLUMNS; c += CCT_PROBE_CLEAR_REGISTERED)
     for (size_t i = 0; i < points.sets[c].n; i++) {
