@@ -33,7 +33,7 @@ struct cct_coll_value { /* one cell under one arm */
   double time_us;       /* the median burst, each averaged over the ranks, as nccl-tests reports it */
   double lo_us, hi_us;  /* 95 % interval of the mean log of blocks' medians, or of one block's samples; NAN: none */
   int is_of_blocks;     /* which of the two */
-  double slowest_us;    /* of the rank with the largest mean */
+  double slowest_us;    /* the largest median of a rank's bursts */
   int slowest_rank;
   double algbw_gb_s, busbw_gb_s; /* nccl-tests' */
   int64_t wrong;                 /* elements of all ranks; -1: not checked */

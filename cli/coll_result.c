@@ -67,21 +67,34 @@ static void free_blocks(struct blocks *blocks) {
 struct bursts { /* of one cell under one arm */
   double *mean; /* of each burst, over ranks */
   double *block_median;
-  double *by_rank; /* sums */
-  int *of_rank;    /* rows */
-  int n, n_blocks, ranks;
+  double *by_rank; /* rank after rank, room for every burst of one */
+  int *of_rank;    /* of those, how many there are */
+  int n, n_blocks, ranks, room;
 };
+
+/* The samples that a cell left in block `b`; NULL: none. */
+static const struct cct_block_metric *metric_of(const struct blocks *blocks, int b, int cell) {
+  const struct cct_block *block = blocks->at[b];
+  return block && cell < block->n_cells && block->cells[cell].n_metrics ? &block->cells[cell].metrics[0] : NULL;
+}
 
 static int make_bursts(struct bursts *bursts, const struct blocks *blocks, int cell, int ranks) {
   size_t n = 1;
-  for (int b = 0; b < blocks->n; b++)
-    if (blocks->at[b] && cell < blocks->at[b]->n_cells && blocks->at[b]->cells[cell].n_metrics)
-      n += (size_t)blocks->at[b]->cells[cell].metrics[0].n_samples;
-  *bursts = (struct bursts){.mean = calloc(n, sizeof(double)),
-                            .block_median = calloc((size_t)blocks->n + 1, sizeof(double)),
-                            .by_rank = calloc((size_t)ranks, sizeof(double)),
-                            .of_rank = calloc((size_t)ranks, sizeof(int)),
-                            .ranks = ranks};
+  *bursts = (struct bursts){.ranks = ranks, .room = 1, .of_rank = calloc((size_t)ranks, sizeof(int))};
+  for (int b = 0; bursts->of_rank && b < blocks->n; b++) {
+    const struct cct_block_metric *metric = metric_of(blocks, b, cell);
+    for (int i = 0; metric && i < metric->n_samples; i++) {
+      int rank = metric->samples[i].rank;
+      n++;
+      if (rank >= 0 && rank < ranks && ++bursts->of_rank[rank] > bursts->room)
+        bursts->room = bursts->of_rank[rank];
+    }
+  }
+  if (bursts->of_rank)
+    memset(bursts->of_rank, 0, (size_t)ranks * sizeof *bursts->of_rank);
+  bursts->mean = calloc(n, sizeof(double));
+  bursts->block_median = calloc((size_t)blocks->n + 1, sizeof(double));
+  bursts->by_rank = calloc((size_t)ranks * (size_t)bursts->room, sizeof(double));
   return bursts->mean && bursts->block_median && bursts->by_rank && bursts->of_rank;
 }
 
@@ -109,8 +122,7 @@ static void add_block(struct bursts *bursts, const struct cct_block_metric *metr
       continue;
     rows[s->index]++;
     sums[s->index] += s->value;
-    bursts->by_rank[s->rank] += s->value;
-    bursts->of_rank[s->rank]++;
+    bursts->by_rank[(size_t)s->rank * (size_t)bursts->room + (size_t)bursts->of_rank[s->rank]++] = s->value;
   }
   int kept = 0;
   for (int i = 0; rows && sums && copy && i < n; i++)
@@ -142,15 +154,17 @@ static void conclude(struct bursts *bursts, struct cct_coll_value *value) {
   }
   if (is_positive) {
     struct cct_interval interval = cct_interval_mean(logs, (size_t)n_units);
-    value->lo_us = interval.df > 0 ? exp(interval.lo) : NAN;
-    value->hi_us = interval.df > 0 ? exp(interval.hi) : NAN;
+    int is_spread = interval.df > 0 && interval.hi > interval.lo; /* sim repeats itself: that bounds nothing */
+    value->lo_us = is_spread ? exp(interval.lo) : NAN;
+    value->hi_us = is_spread ? exp(interval.hi) : NAN;
   }
   free(logs);
   value->time_us = cct_median(bursts->mean, (size_t)bursts->n);
   for (int r = 0; r < bursts->ranks; r++) {
-    double mean = bursts->of_rank[r] ? bursts->by_rank[r] / bursts->of_rank[r] : 0;
-    if (mean > value->slowest_us) {
-      value->slowest_us = mean;
+    double *own = bursts->by_rank + (size_t)r * (size_t)bursts->room;
+    double median = bursts->of_rank[r] ? cct_median(own, (size_t)bursts->of_rank[r]) : 0;
+    if (median > value->slowest_us) {
+      value->slowest_us = median;
       value->slowest_rank = r;
     }
   }
