@@ -6,6 +6,7 @@
 #include "cli/coll.h"
 #include "cli/command.h"
 #include "cli/own_suite.h"
+#include "workloads/shape/cell.h"
 
 /* nccl-tests' -o is the reduction; here -o is output, as in every command. */
 static enum cct_status check_output(const struct cct_options *options) {
@@ -41,6 +42,18 @@ static enum cct_status print(const struct cct_agenda *agenda, const char *folder
   return status;
 }
 
+/* What goes on is a run that coll began: a step printed as a collective would be a bandwidth of nothing. */
+static enum cct_status check_begun_by_coll(const char *folder) {
+  struct cct_agenda *agenda = NULL;
+  enum cct_status status = folder ? cct_agenda_load(folder, &agenda) : CCT_OK;
+  for (int i = 0; !status && agenda && i < agenda->n_cells; i++)
+    if (cct_cell_workload(&agenda->cells[i]) != CCT_WORKLOAD_COLLECTIVE || !agenda->cells[i].v[CCT_OPT_ITERS].has_value)
+      status =
+          cct_fail(CCT_USAGE, "%s: cctax coll did not begin this run; cctax run -o %s goes on with it", folder, folder);
+  cct_agenda_free(agenda);
+  return status;
+}
+
 /* nccl-tests measures once; the seconds that this takes are the measure of what a default may take. */
 static void set_defaults(struct cct_options *options) {
   if (!options->v[CCT_OPT_ROUNDS].is_set)
@@ -58,8 +71,10 @@ enum cct_status cct_cmd_coll(const struct cct_options *options, const char *cons
   enum cct_status status = check_output(options);
   if (status)
     return status;
-  if (cct_own_goes_on(options))
-    return cct_run_perform(options, NULL, print, NULL);
+  if (cct_own_goes_on(options)) {
+    status = check_begun_by_coll(options->v[CCT_OPT_OUTPUT].s);
+    return status ? status : cct_run_perform(options, NULL, print, NULL);
+  }
   status = cct_options_copy(options, &own);
   if (!status)
     status = cct_own_backend(&own);

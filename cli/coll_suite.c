@@ -34,6 +34,7 @@ int cct_coll_type(const char *name) {
 /* ---- values of a flag, one or several ---- */
 
 struct values {
+  const char *flag;
   char text[MOST_VALUES][64];
   int n;
 };
@@ -41,10 +42,20 @@ struct values {
 static enum cct_status add_value(void *context, const char *part) {
   struct values *values = context;
   if (!*part || strlen(part) >= sizeof values->text[0])
-    return cct_fail(CCT_USAGE, "'%s': empty, or too long for a value", part);
+    return cct_fail(CCT_USAGE, "--%s: '%s' is empty, or too long for a value", values->flag, part);
   if (values->n == MOST_VALUES)
-    return cct_fail(CCT_USAGE, "'%s': more than %d values of one flag", part, MOST_VALUES);
+    return cct_fail(CCT_USAGE, "--%s: more than %d values", values->flag, MOST_VALUES);
+  for (int i = 0; i < values->n; i++)
+    if (!strcmp(values->text[i], part))
+      return cct_fail(CCT_USAGE, "--%s: '%s' given twice", values->flag, part);
   snprintf(values->text[values->n++], sizeof values->text[0], "%s", part);
+  return CCT_OK;
+}
+
+static enum cct_status refuse_all_among_others(const struct values *values) {
+  for (int i = 0; values->n > 1 && i < values->n; i++)
+    if (!strcmp(values->text[i], "all"))
+      return cct_fail(CCT_USAGE, "--%s: all stands for every one, and stands alone", values->flag);
   return CCT_OK;
 }
 
@@ -53,15 +64,15 @@ static enum cct_status values_of(const struct cct_options *options, enum cct_opt
                                  struct values *values) {
   const struct cct_value *given = &options->v[id];
   char where[48];
-  values->n = 0;
-  snprintf(where, sizeof where, "--%s", cct_option_table[id].name);
+  *values = (struct values){.flag = cct_option_table[id].name};
+  snprintf(where, sizeof where, "--%s", values->flag);
   enum cct_status status = cct_split(given->is_set ? given->s : standard, ',', add_value, values);
   for (int i = 0; !status && i < values->n; i++) {
     struct cct_options checked = {0};
     status = cct_option_set(&checked, id, values->text[i], where);
     cct_options_free(&checked);
   }
-  return status;
+  return status ? status : refuse_all_among_others(values);
 }
 
 static enum cct_status refuse_lists(const struct cct_options *options) {
@@ -76,9 +87,15 @@ static enum cct_status refuse_lists(const struct cct_options *options) {
 
 static enum cct_status types_of(const struct cct_options *options, struct values *values) {
   const char *text = options->v[CCT_OPT_DATATYPE].s;
-  values->n = 0;
-  if (strcmp(text, "all"))
-    return cct_split(text, ',', add_value, values);
+  *values = (struct values){.flag = cct_option_table[CCT_OPT_DATATYPE].name};
+  if (strcmp(text, "all")) {
+    enum cct_status status = cct_split(text, ',', add_value, values);
+    for (int i = 0; !status && i < values->n; i++)
+      for (int j = 0; j < i; j++)
+        if (cct_coll_type(values->text[i]) >= 0 && cct_coll_type(values->text[i]) == cct_coll_type(values->text[j]))
+          return cct_fail(CCT_USAGE, "--datatype: '%s' and '%s' are one type", values->text[j], values->text[i]);
+    return status ? status : refuse_all_among_others(values);
+  }
   for (int i = 0; i < CCT_TYPE_COUNT; i++)
     if (i != CCT_TYPE_NVFP4)
       (void)add_value(values, cct_type_name((enum cct_type)i));
@@ -100,7 +117,7 @@ static int has_matrix(const struct cct_options *options) {
 }
 
 /* A matrix file fits one size: what its first row sums to, where no other is asked for. */
-static enum cct_status take_matrix_size(const struct cct_options *options, int64_t *least, int64_t *most) {
+static enum cct_status take_matrix_size(struct cct_options *options) {
   const char *skew = options->v[CCT_OPT_SKEW].s;
   struct cct_json *document = NULL;
   if (!has_matrix(options) || options->v[CCT_OPT_MIN_BYTES].is_set || options->v[CCT_OPT_MAX_BYTES].is_set)
@@ -112,7 +129,7 @@ static enum cct_status take_matrix_size(const struct cct_options *options, int64
     sum += cct_json_integer(cct_json_element(row, i));
   cct_json_free(document);
   if (!status)
-    *least = *most = sum;
+    options->v[CCT_OPT_MIN_BYTES].i = options->v[CCT_OPT_MAX_BYTES].i = sum;
   return status;
 }
 
@@ -124,9 +141,6 @@ struct sizes {
 static enum cct_status sizes_of(const struct cct_options *options, struct sizes *sizes) {
   int64_t least = options->v[CCT_OPT_MIN_BYTES].i, most = options->v[CCT_OPT_MAX_BYTES].i;
   int64_t step = options->v[CCT_OPT_STEP_BYTES].i, factor = options->v[CCT_OPT_STEP_FACTOR].i;
-  enum cct_status status = take_matrix_size(options, &least, &most);
-  if (status)
-    return status;
   if (least > most)
     return cct_fail(CCT_USAGE, "-b %lld is above -e %lld", (long long)least, (long long)most);
   if (factor > 1 && least == 0)
@@ -280,6 +294,36 @@ static enum cct_status add_collective(const struct cct_options *options, const c
   return status;
 }
 
+static int is_word_of(const char *words, const char *word) {
+  size_t n = strlen(word);
+  for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
+    if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+      return 1;
+  return 0;
+}
+
+/* A flag that decides nothing in any cell was meant otherwise. */
+static enum cct_status refuse_unread(const struct cct_options *options, const struct values *collectives, int ranks) {
+  static const struct {
+    enum cct_option_id id;
+    const char *read_by;
+  } rows[] = {{CCT_OPT_ROOT, "broadcast reduce"},
+              {CCT_OPT_REDUCTION, "all_reduce reduce_scatter reduce"},
+              {CCT_OPT_ALLREDUCE, "all_reduce"},
+              {CCT_OPT_SKEW, "all_to_allv"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    int is_read = !options->v[rows[i].id].is_set;
+    for (int c = 0; c < collectives->n; c++)
+      is_read |= is_word_of(rows[i].read_by, collectives->text[c]);
+    if (!is_read)
+      return cct_fail(CCT_USAGE, "--%s: no collective asked for reads it; these do: %s",
+                      cct_option_table[rows[i].id].name, rows[i].read_by);
+  }
+  if (options->v[CCT_OPT_ROOT].is_set && options->v[CCT_OPT_ROOT].i >= ranks)
+    return cct_fail(CCT_USAGE, "--root: %lld is no rank of 0 to %d", (long long)options->v[CCT_OPT_ROOT].i, ranks - 1);
+  return CCT_OK;
+}
+
 enum cct_status cct_coll_suite(struct cct_options *options, int ranks, struct cct_json **suite_out) {
   struct cct_json *suite = cct_json_new_object(), *cells = cct_json_new_array();
   struct values collectives;
@@ -287,6 +331,10 @@ enum cct_status cct_coll_suite(struct cct_options *options, int ranks, struct cc
   enum cct_status status = refuse_lists(options);
   if (!status)
     status = values_of(options, CCT_OPT_COLLECTIVE, "all_reduce", &collectives);
+  if (!status)
+    status = refuse_unread(options, &collectives, ranks);
+  if (!status)
+    status = take_matrix_size(options);
   if (!status)
     status = sizes_of(options, &sizes);
   if (!status)

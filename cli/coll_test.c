@@ -86,6 +86,12 @@ static void flags_become_cells_and_arms(void **state) {
   suite_is("-b 0 -e 1G -i 1", CCT_USAGE, 0, NULL);
   suite_is("-d double", CCT_USAGE, 0, NULL);
   suite_is("--op sum,mulsum", CCT_USAGE, 0, NULL);
+  suite_is("--op sum,sum", CCT_USAGE, 0, NULL);
+  suite_is("--op max --collective all_gather,reduce", CCT_OK, 4, NULL);
+  suite_is("--op max --collective all_gather", CCT_USAGE, 0, NULL);
+  suite_is("-r 3 --collective all_reduce,broadcast", CCT_OK, 4, NULL);
+  suite_is("-r 4 --collective broadcast", CCT_USAGE, 0, NULL);
+  suite_is("-r 0", CCT_USAGE, 0, NULL);
   suite_is("-n 20,30", CCT_USAGE, 0, NULL);
   suite_is("--channels 0", CCT_USAGE, 0, NULL);
   suite_is("--channels 65", CCT_USAGE, 0, NULL);

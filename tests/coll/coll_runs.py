@@ -143,12 +143,27 @@ def refused():
     for flags, words in ((f"--backend host -g 3 --collective all_to_allv --skew {matrix} -d int8", "rank 2 sends 127 bytes in all, not the 128"),
                          (f"--backend host -g 2 --collective all_to_allv --skew {matrix} -d int8", "3 rows for 2 ranks"),
                          ("-g 1 --collective send_recv --backend host", "send_recv needs two ranks"),
-                         ("--backend host --collective broadcast -g 2 -r 2", "root is no member"),
+                         ("--backend host --collective broadcast -g 2 -r 2", "--root: 2 is no rank of 0 to 1"),
+                         ("--backend host -r 1", "--root: no collective asked for reads it; these do: broadcast reduce"),
+                         ("--backend host --collective broadcast --op max", "--op: no collective asked for reads it"),
+                         (f"--backend host -g 3 --skew {matrix}", "--skew: no collective asked for reads it; these do: all_to_allv"),
+                         ("--backend host --collective all_gather,reduce_scatter --allreduce oneshot", "--allreduce: no collective"),
+                         ("--backend host --place out,out", "--place: 'out' given twice"),
+                         ("--backend host -d float,fp32", "--datatype: 'float' and 'fp32' are one type"),
+                         ("--backend host -d all,float", "--datatype: all stands for every one, and stands alone"),
+                         ("--backend host --op sum,all", "--op: all stands for every one"),
                          ("--backend host -b 2M -e 1M", "-b 2097152 is above -e 1048576"),
                          ("--backend host -d double", "'double' is none of")):
         done = coll("refused", flags)
         say(done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1 and not os.path.exists(os.path.join(ROOT, "refused")),
             f"refused in one line: {words}", done.stderr)
+    checks.perform(CCTAX, "run", "-o", os.path.join(ROOT, "steps"), *"--backend sim --workload collective --bytes 4K -g 2 --rounds 1 --samples 1 -q".split())
+    done = coll("steps", "--resume")
+    say(done.returncode == 2 and "cctax coll did not begin this run" in done.stderr and not done.stdout, "another command's run is not printed as bandwidth", done.stderr)
+    with open(matrix, "w", encoding="utf-8") as file:
+        file.write("[[0, 64, 64], [64, 0, 64], [64, 64, 0]]")
+    done = coll("matrix", f"--backend sim -g 3 --collective all_to_allv --skew {matrix} -d int8 -q")
+    say(done.returncode == 0 and "minBytes 128 maxBytes 128" in done.stdout, "a matrix's size in the head line", done.stdout)
     done = checks.perform(CCTAX, "coll", "-o", "avg", cwd=ROOT)
     say(done.returncode == 2 and "did you mean --op avg?" in done.stderr and not os.path.exists(os.path.join(ROOT, "avg")), "-o avg", done.stderr)
 
