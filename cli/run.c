@@ -86,16 +86,13 @@ static enum cct_status check_same(struct run *run) {
 
 /* How blocks are launched may change from one session to the next. */
 static enum cct_status take_launch_flags(struct run *run) {
-  const struct cct_value *launcher = &run->flags->v[CCT_OPT_LAUNCHER];
   if (is_given(run, CCT_OPT_DEADLINE))
     run->agenda->deadline_s = run->flags->v[CCT_OPT_DEADLINE].i;
   if (is_given(run, CCT_OPT_PROCS))
     run->agenda->procs = run->flags->v[CCT_OPT_PROCS].i;
-  if (launcher->is_set && strlen(launcher->s) >= sizeof run->agenda->launcher)
-    return cct_fail(CCT_USAGE, "--launcher: longer than %zu characters", sizeof run->agenda->launcher - 1);
-  if (launcher->is_set)
-    snprintf(run->agenda->launcher, sizeof run->agenda->launcher, "%s", launcher->s);
-  return CCT_OK;
+  return run->flags->v[CCT_OPT_LAUNCHER].is_set
+             ? cct_option_copy(run->flags, CCT_OPT_LAUNCHER, run->agenda->launcher, sizeof run->agenda->launcher)
+             : CCT_OK;
 }
 
 /* The arms that the machine can perform in its present state; the others wait for another boot. */

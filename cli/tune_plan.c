@@ -233,14 +233,6 @@ static enum cct_status plan_sizes(const struct cct_options *flags, struct cct_tu
   return CCT_OK;
 }
 
-static enum cct_status take(const struct cct_options *flags, enum cct_option_id id, char *field, size_t size) {
-  const char *text = flags->v[id].s;
-  if (text && strlen(text) >= size)
-    return cct_fail(CCT_USAGE, "--%s: longer than %zu characters", cct_option_table[id].name, size - 1);
-  snprintf(field, size, "%s", text ? text : "");
-  return CCT_OK;
-}
-
 /* The library beside this program, where it was built or installed; "" if it is not there. */
 static enum cct_status find_plugin(const struct cct_options *flags, struct cct_tune_plan *plan) {
   char path[4096], *whole;
@@ -276,7 +268,7 @@ static enum cct_status plan_type(const struct cct_options *flags, struct cct_tun
 /* What sim plays, or what a stripped machine lacks. */
 static enum cct_status plan_profile(const struct cct_options *flags, struct cct_tune_plan *plan) {
   struct cct_machine_state state;
-  enum cct_status status = take(flags, CCT_OPT_PROFILE_FILE, plan->profile, sizeof plan->profile);
+  enum cct_status status = cct_option_copy(flags, CCT_OPT_PROFILE_FILE, plan->profile, sizeof plan->profile);
   if (status || *plan->profile)
     return status;
   if (!strcmp(plan->backend, "sim"))
@@ -299,19 +291,19 @@ enum cct_status cct_tune_plan_make(const struct cct_options *flags, struct cct_t
   if (plan->rounds < CCT_TUNE_LEAST_PROCESSES || plan->rounds > CCT_TUNE_MOST_PROCESSES)
     return cct_fail(CCT_USAGE, "--rounds %lld: at least %d processes, 5 to choose and 4 to judge, at most %d",
                     (long long)plan->rounds, CCT_TUNE_LEAST_PROCESSES, CCT_TUNE_MOST_PROCESSES);
-  enum cct_status status = take(flags, CCT_OPT_BACKEND, plan->backend, sizeof plan->backend);
+  enum cct_status status = cct_option_copy(flags, CCT_OPT_BACKEND, plan->backend, sizeof plan->backend);
   if (!status)
-    status = take(flags, CCT_OPT_CONDITION, plan->condition, sizeof plan->condition);
+    status = cct_option_copy(flags, CCT_OPT_CONDITION, plan->condition, sizeof plan->condition);
   if (!status && strchr(plan->condition, ','))
     status = cct_fail(CCT_USAGE, "--condition %s: rules are of one condition", plan->condition);
   if (!status)
-    status = take(flags, CCT_OPT_NOISE, plan->noise, sizeof plan->noise);
+    status = cct_option_copy(flags, CCT_OPT_NOISE, plan->noise, sizeof plan->noise);
   if (!status)
     status = plan_profile(flags, plan);
   if (!status)
-    status = take(flags, CCT_OPT_OBJECTIVE, plan->objective, sizeof plan->objective);
+    status = cct_option_copy(flags, CCT_OPT_OBJECTIVE, plan->objective, sizeof plan->objective);
   if (!status)
-    status = take(flags, CCT_OPT_RULES, plan->rules, sizeof plan->rules);
+    status = cct_option_copy(flags, CCT_OPT_RULES, plan->rules, sizeof plan->rules);
   if (!status)
     status = plan_type(flags, plan);
   if (!status)

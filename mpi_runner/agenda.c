@@ -292,14 +292,6 @@ int cct_agenda_processes(const struct cct_agenda *agenda) {
 
 /* ---- planning ---- */
 
-static enum cct_status take_text(const struct cct_options *flags, enum cct_option_id id, char *field, size_t size) {
-  const char *text = flags->v[id].s;
-  if (text && strlen(text) >= size)
-    return cct_fail(CCT_USAGE, "--%s: longer than %zu characters", cct_option_table[id].name, size - 1);
-  snprintf(field, size, "%s", text ? text : "");
-  return CCT_OK;
-}
-
 static int is_stated(const struct cct_suite *suite, const struct cct_options *flags, enum cct_option_id id) {
   char key[32];
   return flags->v[id].is_set || cct_json_member(suite->document, cct_option_key(id, key));
@@ -351,11 +343,11 @@ static enum cct_status plan(const struct cct_options *flags, const struct cct_su
   agenda->deadline_s = flags->v[CCT_OPT_DEADLINE].i;
   agenda->procs = flags->v[CCT_OPT_PROCS].i;
   agenda->is_shared_gpu = (int)flags->v[CCT_OPT_SHARED_GPU].i;
-  enum cct_status status = take_text(flags, CCT_OPT_BACKEND, agenda->backend, sizeof agenda->backend);
+  enum cct_status status = cct_option_copy(flags, CCT_OPT_BACKEND, agenda->backend, sizeof agenda->backend);
   if (!status)
-    status = take_text(flags, CCT_OPT_NOISE, agenda->noise, sizeof agenda->noise);
+    status = cct_option_copy(flags, CCT_OPT_NOISE, agenda->noise, sizeof agenda->noise);
   if (!status)
-    status = take_text(flags, CCT_OPT_LAUNCHER, agenda->launcher, sizeof agenda->launcher);
+    status = cct_option_copy(flags, CCT_OPT_LAUNCHER, agenda->launcher, sizeof agenda->launcher);
   if (!status)
     status = cct_suite_number(suite, flags, CCT_OPT_ROUNDS, &agenda->rounds);
   if (!status)

@@ -106,6 +106,14 @@ void cct_options_free(struct cct_options *options) {
   memset(options, 0, sizeof *options);
 }
 
+enum cct_status cct_option_copy(const struct cct_options *options, enum cct_option_id id, char *text, size_t size) {
+  const char *value = options->v[id].s;
+  if (value && strlen(value) >= size)
+    return cct_fail(CCT_USAGE, "--%s: longer than %zu bytes", cct_option_table[id].name, size - 1);
+  snprintf(text, size, "%s", value ? value : "");
+  return CCT_OK;
+}
+
 enum cct_status cct_option_set(struct cct_options *options, enum cct_option_id id, const char *text,
                                const char *where) {
   enum cct_status status = set_value(&cct_option_table[id], &options->v[id], text, where);

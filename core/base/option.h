@@ -298,6 +298,9 @@ void cct_options_free(struct cct_options *options);
  */
 enum cct_status cct_option_set(struct cct_options *options, enum cct_option_id id, const char *text,
                                const char *where) CCT_CHECKED;
+/* The option's text, "" where it has none, into room for size bytes. */
+enum cct_status cct_option_copy(const struct cct_options *options, enum cct_option_id id, char *text,
+                                size_t size) CCT_CHECKED;
 
 /* Parses argv[0..argc-1] (without the command's own word) for `command`. What is no flag lands in `rest`, which has
  * room for argc pointers into argv. A flag given twice, unknown (with the nearest known one) or of another command is
