@@ -69,6 +69,19 @@ static enum cct_status enqueue_copies(struct cct_backend *backend, const struct 
   return status;
 }
 
+/* What is enqueued between the two is timed by the GPU's own clock; the spin lasts while the host queues it. */
+static enum cct_status begin_timed(struct cct_backend *backend) {
+  enum cct_status status = CCT_CUDA(cct_kernel_spin(1000000, backend->side));
+  return status ? status : CCT_CUDA(cct_kernel_stamp(backend->ring, 0, backend->side));
+}
+
+static enum cct_status end_timed(struct cct_backend *backend, double *ns_out) {
+  enum cct_status status = CCT_CUDA(cct_kernel_stamp(backend->ring, 1, backend->side));
+  if (!status)
+    status = cct_cuda_wait_stream(backend, backend->side);
+  return status ? status : cct_cuda_stamps_between(backend, ns_out);
+}
+
 /* GB/s of copies on end, by the GPU's own clock; the first is not timed. */
 static enum cct_status time_copies(struct cct_backend *backend, const struct pair *pair, size_t bytes, enum kind kind,
                                    double *gb_s_out) {
@@ -78,17 +91,11 @@ static enum cct_status time_copies(struct cct_backend *backend, const struct pai
   if (!status)
     status = enqueue_copies(backend, pair, bytes, kind, 1);
   if (!status)
-    status = CCT_CUDA(cct_kernel_spin(1000000, backend->side)); /* while the host queues what follows */
-  if (!status)
-    status = CCT_CUDA(cct_kernel_stamp(backend->ring, 0, backend->side));
+    status = begin_timed(backend);
   if (!status)
     status = enqueue_copies(backend, pair, bytes, kind, n);
   if (!status)
-    status = CCT_CUDA(cct_kernel_stamp(backend->ring, 1, backend->side));
-  if (!status)
-    status = cct_cuda_wait_stream(backend, backend->side);
-  if (!status)
-    status = cct_cuda_stamps_between(backend, &ns);
+    status = end_timed(backend, &ns);
   if (!status)
     *gb_s_out = (double)bytes * n / ns;
   return status;
@@ -157,16 +164,10 @@ static enum cct_status time_dispatch(struct cct_backend *backend, const struct c
     status = CCT_CUDA(
         cct_kernel_dispatch(peers, backend->probe, PROBE_BYTES, tokens, row_bytes, backend->sms, backend->side));
     if (!status && i < 0)
-      status = CCT_CUDA(cct_kernel_spin(1000000, backend->side)); /* while the host queues what follows */
-    if (!status && i < 0)
-      status = CCT_CUDA(cct_kernel_stamp(backend->ring, 0, backend->side));
+      status = begin_timed(backend);
   }
   if (!status)
-    status = CCT_CUDA(cct_kernel_stamp(backend->ring, 1, backend->side));
-  if (!status)
-    status = cct_cuda_wait_stream(backend, backend->side);
-  if (!status)
-    status = cct_cuda_stamps_between(backend, &ns);
+    status = end_timed(backend, &ns);
   if (!status)
     *us_out = ns / 1e3 / N;
   return status;
