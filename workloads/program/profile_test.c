@@ -12,24 +12,14 @@
 
 #include "base/text.h"
 #include "json/json.h"
+#include "tests/heard.h"
 #include "tests/scratch.h"
 #include "workloads/program/profile.h"
 
-static char said[1024];
-
-/* Loads with stderr caught in `said`. */
 static enum cct_status load(const char *name, struct cct_profile **profile_out) {
-  FILE *file = tmpfile();
-  fflush(stderr);
-  int saved = dup(2);
-  dup2(fileno(file), 2);
+  listen();
   enum cct_status status = cct_profile_load(name, profile_out);
-  fflush(stderr);
-  dup2(saved, 2);
-  close(saved);
-  rewind(file);
-  said[fread(said, 1, sizeof said - 1, file)] = '\0';
-  fclose(file);
+  hear();
   return status;
 }
 

@@ -9,34 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "json/json.h"
+#include "tests/heard.h"
 #include "workloads/program/counts.h"
 #include "workloads/program/program.h"
-
-/* What the callee wrote to stderr ends in `said`. */
-static char said[2048];
-static int saved_stderr = -1;
-
-static void listen(void) {
-  fflush(stderr);
-  saved_stderr = dup(2);
-  FILE *file = tmpfile();
-  dup2(fileno(file), 2);
-  fclose(file);
-}
-
-static void hear(void) {
-  fflush(stderr);
-  off_t end = lseek(2, 0, SEEK_END);
-  size_t n = (size_t)end < sizeof said - 1 ? (size_t)end : sizeof said - 1;
-  ssize_t got = pread(2, said, n, 0);
-  said[got > 0 ? got : 0] = '\0';
-  dup2(saved_stderr, 2);
-  close(saved_stderr);
-}
 
 static enum cct_status parse(const char *text, struct cct_job **job_out) {
   struct cct_json *document;
