@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Does `cctax coll` agree with nccl-tests? On a machine with two GPUs:
 #   run.sh BUILD NCCL_TESTS OUT [SECONDS] [PAIRS] [MODE..]      modes: eager, graph; both unless some are named
-#   run.sh BUILD - OUT values       instead: every collective, type, reduction, place, registration and choice, about 2 minutes
+#   run.sh BUILD - OUT values       instead: every collective, type, reduction, place, registration and choice, about 2 minutes;
+#                                   on one GPU its values alone, by two ranks that share it
 # BUILD: a build with bin/cctax; NCCL_TESTS: the folder of its *_perf programs, built with MPI; OUT: an empty folder.
 # Alternates processes of both within SECONDS (default 620), PAIRS of each (default 9): all_reduce, all_gather,
 # reduce_scatter and alltoall from 1 KiB to 1 GiB, eager and in graphs, two ranks, the same NCCL, -n, -w, -G and buffers. A time
@@ -22,7 +23,8 @@ declare -A iters=([eager]=100 [graph]=20) launches=([eager]=0 [graph]=5) samples
 for mode in "${modes[@]}"; do
   [ -n "${iters[$mode]:-}" ] || { echo "no mode '$mode': eager, graph"; exit 2; }
 done
-[ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')" -ge 2 ] || { echo "no two GPUs here"; exit 77; }
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
+[ "$gpus" -ge 2 ] || { [ "$gpus" -eq 1 ] && [ "$budget" = values ]; } || { echo "no two GPUs here"; exit 77; }
 mkdir -p "$out/cells" "$out/again" && out=$(realpath "$out") || exit 2
 needed=("$build/bin/cctax" "$build/bin/cctax-rank" "$build/lib/libcctax-cuda.so" "$tests/all_reduce_perf")
 [ "$budget" = values ] && unset "needed[3]"
@@ -33,7 +35,7 @@ done
 export CCTAX_DATA=${CCTAX_DATA:-$build/data}
 unset NCCL_ALGO NCCL_PROTO NCCL_DEBUG NCCL_GRAPH_REGISTER NCCL_TUNER_PLUGIN
 
-[ "$budget" = values ] && exec python3 "$here/values.py" "$build/bin/cctax" "$out"
+[ "$budget" = values ] && exec python3 "$here/values.py" "$build/bin/cctax" "$out" $([ "$gpus" -ge 2 ] || echo --shared-gpu)
 
 measure() { # TOOL COLLECTIVE MODE SIZES OUTPUT
   local log=$5.log rc=0

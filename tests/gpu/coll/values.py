@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""values.py CCTAX OUT: cctax coll on two GPUs, everything that CI cannot have: values of every collective, type, reduction and
-place, registered buffers, what NCCL chose, and that a wrong element is found. Prints one line a part; exit 1 if one failed."""
+"""values.py CCTAX OUT [--shared-gpu]: cctax coll on two GPUs, everything that CI cannot have: values of every collective, type,
+reduction and place, registered buffers, what NCCL chose, and that a wrong element is found. Prints one line a part; exit 1 if one
+failed. With --shared-gpu on one GPU, where NCCL has neither links nor its own choice: values alone."""
 import json
 import os
 import sys
@@ -48,7 +49,8 @@ def right(name, rows, least):
         f"{name} values: {len(found)} values, {len(wrong)} wrong, {len(unchecked)} unchecked, {len(refused)} refused", "\n".join(refused))
 
 
-quick = "-g 2 -n 4 -w 1 --samples 1 "
+SHARED = sys.argv[3:]
+quick = " ".join(["-g 2 -n 4 -w 1 --samples 1", *SHARED, ""])
 types = "float,half,bfloat16,f8e4m3,f8e5m2,int32,int8"
 right("types", coll("types", quick + f"--collective {COLLECTIVES} -b 48K -e 3M -f 64 -d {types}")[0], 220)
 right("reductions", coll("reductions", quick + f"--collective all_reduce,reduce_scatter,reduce -b 96K -e 96K -d {types} --op all -r 1")[0], 200)
@@ -63,30 +65,35 @@ with open(os.path.join(OUT, "matrix.json"), "w", encoding="utf-8") as file:
     file.write("[[4096, 61440], [32768, 32768]]")
 right("matrix", coll("matrix", quick + f"--collective all_to_allv --skew {OUT}/matrix.json -d int8")[0], 2)
 
-for graph in (0, 2):
-    name = f"registered-{graph}"
-    rows = coll(name, quick + f"--collective all_reduce,all_gather,all_to_all -b 64K -e 64M -f 32 -R 0,1,2,ce -G {graph}")[0]
-    right(name, rows, 60)
-    for row, place, value in values(rows):
-        if place == "out_of_place":
-            print(f"         -R {row['arm']:3s} {row['collective']:12s} {row['size']:10d} B  {value['time']:9.2f} us  {value['ran']}")
 
-rows = coll("choice", quick + "--collective all_reduce,all_gather -b 64K -e 4M -f 64 --place out "
-            "--algorithms default,ring,tree,pat --protocols default,ll --channels default,4")[0]
-for row in rows:
-    value = row["out_of_place"]
-    print(f"         {row['arm']:22s} {row['collective']:11s} {row['size']:9d} B  {value['ran'] if value else row['reason']}")
-ran = {(row["arm"], row["collective"]): row["out_of_place"]["ran"] or "" for row in rows if row["out_of_place"]}
-for what, algorithm in (("rings", "RING"), ("trees", "TREE")):
-    own = ran.get((f"{algorithm.lower()}/default/default", "all_reduce"), "")
-    say(own.startswith(algorithm), f"{what} ran: {own}")
-impossible = [row for row in rows if row["arm"].startswith("pat")]
-say(impossible and all(row["reason"] or " NOT pat" in (row["out_of_place"]["ran"] or "") for row in impossible),
-    f"PAT is marked: {len(impossible)} rows")
-total = [row for row in rows if row["collective"] == "all_gather" and row["out_of_place"]]
-say(total and all(f"{row['size']} B" in row["out_of_place"]["ran"] for row in total),
-    f"all_gather's bytes are the total: {len(total)} rows")
+def on_links():
+    for graph in (0, 2):
+        name = f"registered-{graph}"
+        rows = coll(name, quick + f"--collective all_reduce,all_gather,all_to_all -b 64K -e 64M -f 32 -R 0,1,2,ce -G {graph}")[0]
+        right(name, rows, 60)
+        for row, place, value in values(rows):
+            if place == "out_of_place":
+                print(f"         -R {row['arm']:3s} {row['collective']:12s} {row['size']:10d} B  {value['time']:9.2f} us  {value['ran']}")
 
+    rows = coll("choice", quick + "--collective all_reduce,all_gather -b 64K -e 4M -f 64 --place out "
+                "--algorithms default,ring,tree,pat --protocols default,ll --channels default,4")[0]
+    for row in rows:
+        value = row["out_of_place"]
+        print(f"         {row['arm']:22s} {row['collective']:11s} {row['size']:9d} B  {value['ran'] if value else row['reason']}")
+    ran = {(row["arm"], row["collective"]): row["out_of_place"]["ran"] or "" for row in rows if row["out_of_place"]}
+    for what, algorithm in (("rings", "RING"), ("trees", "TREE")):
+        own = ran.get((f"{algorithm.lower()}/default/default", "all_reduce"), "")
+        say(own.startswith(algorithm), f"{what} ran: {own}")
+    impossible = [row for row in rows if row["arm"].startswith("pat")]
+    say(impossible and all(row["reason"] or " NOT pat" in (row["out_of_place"]["ran"] or "") for row in impossible),
+        f"PAT is marked: {len(impossible)} rows")
+    total = [row for row in rows if row["collective"] == "all_gather" and row["out_of_place"]]
+    say(total and all(f"{row['size']} B" in row["out_of_place"]["ran"] for row in total),
+        f"all_gather's bytes are the total: {len(total)} rows")
+
+
+if not SHARED:
+    on_links()
 rows, error = coll("corrupted", quick + "-b 1M -e 4M -f 4 --place out", wanted=1, CCTAX_TEST_CORRUPT="1")
 say(rows and all(row["out_of_place"] and row["out_of_place"]["nwrong"] == 1 for row in rows),
     f"a wrong element is found: {error.strip()[:120]}")
