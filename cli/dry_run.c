@@ -48,6 +48,8 @@ static void print_detail(const struct cct_job *job, const struct cct_program *pr
   case CCT_OP_COPY:
     printf(" %s %s%s%s", cct_direction_name(op->copy.direction), cct_memory_name(op->copy.memory),
            op->copy.is_blocking ? " blocking" : "", op->copy.is_bounce ? " bounce" : "");
+    if (op->copy.direction == CCT_COPY_P2P)
+      printf(" from member %d of %s", op->copy.peer, job->groups[op->copy.group].name);
     if (op->copy.carries_binding)
       printf(" carries binding");
     print_quantity("bytes", op->copy.bytes, program);

@@ -61,8 +61,12 @@ class Program:
         elif kind in ("launch", "stamp"):
             i = self.add({"op": kind, **self.places()})
         elif kind == "copy":
-            op = {"op": "copy", **self.places(), "direction": rng.choice(["h2d", "d2h", "d2d"]), "bytes": size // 10}
-            if self.graph is None and op["direction"] != "d2d":
+            op = {"op": "copy", **self.places(), "direction": rng.choice(["h2d", "d2h", "d2d", "p2p"]), "bytes": size // 10}
+            if op["direction"] == "p2p" and self.graph is None:
+                op |= {"group": 0, "peer": 0}
+            elif op["direction"] == "p2p":
+                op["direction"] = "d2d"
+            elif self.graph is None and op["direction"] != "d2d":
                 op["memory"] = rng.choice(["pinned", "pageable"])
                 op["blocking"] = rng.random() < 0.5
             i = self.add(op)

@@ -78,7 +78,7 @@ static void close_host(struct cct_backend *backend) {
 
 const struct cct_copy_cost *cct_host_bounce_cost(const struct cct_backend *backend, enum cct_direction direction,
                                                  enum cct_memory memory) {
-  if (!backend->options.emulated || direction == CCT_COPY_D2D)
+  if (!backend->options.emulated || !cct_copy_is_host(direction))
     return NULL;
   return &backend->options.emulated->confidential.copy[direction][memory == CCT_MEM_PAGEABLE];
 }

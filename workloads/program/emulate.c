@@ -78,7 +78,7 @@ static int64_t channel_ns(const struct emulation *e, const struct cct_op *op, in
 
 static int is_blocking_copy(const struct emulation *e, const struct cct_op *op) {
   return op->kind == CCT_OP_COPY &&
-         (op->copy.is_blocking || (op->copy.direction != CCT_COPY_D2D &&
+         (op->copy.is_blocking || (cct_copy_is_host(op->copy.direction) &&
                                    cct_column_copy(&e->profile->clear, op->copy.direction, op->copy.memory)->blocks));
 }
 
@@ -92,6 +92,10 @@ static void add_stream_surcharge(struct emulation *e, const struct cct_op *op, i
 }
 
 /* ---- nvlink ---- */
+
+static int is_peer_copy(const struct cct_op *op) {
+  return op->kind == CCT_OP_COPY && op->copy.direction == CCT_COPY_P2P;
+}
 
 /* toll + (1/k - 1) t with t = fixed + wire/bw clear: the confidential time is fixed' + wire/bw', so with k = bw'/bw the
  * toll is fixed' - fixed/k. It may be negative; the delay as a whole is not, unless confidential is faster. */
@@ -136,7 +140,7 @@ static enum cct_status add_group_surcharge(struct emulation *e, int group) {
 /* ---- entries ---- */
 
 static enum cct_status make_bounce(const struct emulation *e, int id, struct cct_op *op) {
-  if (op->kind != CCT_OP_COPY || op->copy.direction == CCT_COPY_D2D || !has(e, CCT_BOUNDARY_COPIES))
+  if (op->kind != CCT_OP_COPY || !cct_copy_is_host(op->copy.direction) || !has(e, CCT_BOUNDARY_COPIES))
     return CCT_OK;
   if (e->place.graph >= 0)
     return cct_fail(CCT_UNSUPPORTED,
@@ -165,7 +169,7 @@ static enum cct_status add_behind(struct emulation *e, int id, const struct cct_
   enum cct_status status = CCT_OK;
   if (has(e, CCT_BOUNDARY_NVLINK) && op->kind == CCT_OP_GROUP)
     status = add_group_surcharge(e, id);
-  else if (has(e, CCT_BOUNDARY_NVLINK) && op->kind == CCT_OP_COLLECTIVE)
+  else if (has(e, CCT_BOUNDARY_NVLINK) && (op->kind == CCT_OP_COLLECTIVE || is_peer_copy(op)))
     status = add_link_surcharge(e, op, id, id, id);
   if (status || e->place.graph >= 0)
     return status;

@@ -7,9 +7,9 @@
  *   submission; graph launches by their own two costs; a SYNC by its own.
  * - copies: a host-device COPY becomes a bounce copy: it waits for its stream, blocks its host lane, encrypts for real.
  *   Inside a GRAPH it is refused.
- * - nvlink: after a COLLECTIVE (or GROUP of them, or of SEND/RECV) a DELAY on its lane of toll + (1/k - 1) x its time
- *   measured alone; k is the ratio of confidential to clear bandwidth. The rows are those that the template's default
- *   binding chooses for its first rank, with the capabilities that are left.
+ * - nvlink: after a COLLECTIVE or a p2p COPY (or GROUP of COLLECTIVEs, or of SEND/RECV) a DELAY on its lane of toll +
+ * (1/k - 1) x its time measured alone; k is the ratio of confidential to clear bandwidth. The rows are those that the
+ * template's default binding chooses for its first rank, with the capabilities that are left.
  * - capability: the environment that takes away what the profile says CC takes away; in sim, the rows that need it.
  * - cpu: HOSTWORK times cpu_slowdown.
  *

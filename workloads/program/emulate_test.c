@@ -172,6 +172,10 @@ static void test_nvlink(void **state) {
                  "," REDUCE ",{\"op\":\"end\"},{\"op\":\"launch\"," ON ",\"waits\":[0,4]}"),
              1u << CCT_BOUNDARY_NVLINK,
              "group send recv end d:0:2:9985 group collective collective end d:0:2:-10410 d:0:2:-10410 launch<4<10 ");
+  assert_ops(JOB("{\"op\":\"copy\"," ON
+                 ",\"direction\":\"p2p\",\"group\":0,\"peer\":3,\"bytes\":1000},{\"op\":\"launch\"," ON
+                 ",\"waits\":[0]}"),
+             1u << CCT_BOUNDARY_NVLINK | 1u << CCT_BOUNDARY_COPIES, "copy d:0:2:10296 launch<1 ");
 }
 
 static void test_copies_bounce_and_block(void **state) {

@@ -138,17 +138,25 @@ static enum cct_status price_collective(const struct cct_pricing *pricing, const
   return CCT_OK;
 }
 
+/* SEND, RECV by kernels; a COPY from another's memory by a copy engine. */
+static struct cct_link_cost price_pair(const struct cct_pricing *pricing, const struct cct_job *job,
+                                       const struct cct_op *op, const struct cct_binding *binding, int rank) {
+  const struct cct_column *column = pricing->column;
+  int is_copy = op->kind == CCT_OP_COPY;
+  struct cct_link_cost cost = {column->p2p.short_write_us.value,
+                               value(is_copy ? op->copy.bytes : op->p2p.bytes, binding),
+                               is_copy ? column->p2p.ce_gb_s.value : column->p2p.sm_gb_s.value};
+  if (leaves_domain(pricing, rank, cct_op_peer(job, op, rank)))
+    over_network(pricing, &cost);
+  return cost;
+}
+
 enum cct_status cct_price_link(const struct cct_pricing *pricing, const struct cct_job *job, const struct cct_op *op,
                                const struct cct_binding *binding, int rank, int in_graph,
                                struct cct_link_cost *cost_out) {
   if (op->kind == CCT_OP_COLLECTIVE)
     return price_collective(pricing, job, op, binding, rank, in_graph, cost_out);
-  const struct cct_group *group = &job->groups[op->p2p.group];
-  int index = (cct_group_index(group, rank) + op->p2p.peer_offset % group->size + group->size) % group->size;
-  *cost_out = (struct cct_link_cost){pricing->column->p2p.short_write_us.value, value(op->p2p.bytes, binding),
-                                     pricing->column->p2p.sm_gb_s.value};
-  if (leaves_domain(pricing, rank, cct_group_member(group, rank, index)))
-    over_network(pricing, cost_out);
+  *cost_out = price_pair(pricing, job, op, binding, rank);
   return CCT_OK;
 }
 
@@ -191,7 +199,7 @@ static void price_copy(const struct cct_pricing *pricing, const struct cct_op *o
     us = fmax(us, copy_us(pricing->bounce, op, binding));
   duration->run_ns = ns_of_us(us);
   duration->is_blocking =
-      op->copy.is_blocking || (op->copy.direction != CCT_COPY_D2D && !in_graph &&
+      op->copy.is_blocking || (cct_copy_is_host(op->copy.direction) && !in_graph &&
                                cct_column_copy(pricing->column, op->copy.direction, op->copy.memory)->blocks);
 }
 
@@ -273,7 +281,12 @@ static enum cct_status price_entry(const struct cct_pricing *pricing, const stru
     d->run_ns = ns_of_us(link.fixed_us + transfer_us(link.wire_bytes, link.gb_s));
     break;
   case CCT_OP_COPY:
-    price_copy(pricing, op, binding, place.in_graph, d);
+    if (op->copy.direction == CCT_COPY_P2P) {
+      link = price_pair(pricing, job, op, binding, rank);
+      d->run_ns = ns_of_us(link.fixed_us + transfer_us(link.wire_bytes, link.gb_s));
+    } else {
+      price_copy(pricing, op, binding, place.in_graph, d);
+    }
     break;
   case CCT_OP_SYNC:
     d->run_ns = ns_of_us(column->sync_us.value);

@@ -12,7 +12,7 @@
  *               time
  *  oneshot      2 short_write_us + (n-1) bytes / sm_gb_s: each member reads all of every other's
  *  twoshot      4 short_write_us + 2 (n-1)/n bytes / sm_gb_s: a reduce-scatter and an all-gather by reads
- *  SEND, RECV   short_write_us + bytes / sm_gb_s
+ *  SEND, RECV   short_write_us + bytes / sm_gb_s; a COPY from another's memory (p2p) short_write_us + bytes / ce_gb_s
  *  beyond the NVLink domain (platform.gpus) collectives and messages: net.us + wire bytes / net.gb_s
  *  COPY         fixed_us + bytes / gb_s; a bounce copy as the emulated profile's confidential column says, never less
  *  GRAPH        graph_launch.us + nodes * us_per_node on its host lane. Each duration is rounded to ns once. */
@@ -42,7 +42,7 @@ int cct_graph_nodes(const struct cct_program *program, int id);
 /* What the busiest member sends to, or receives from, the others. */
 double cct_busiest_bytes(const struct cct_matrix *matrix);
 
-/* How a COLLECTIVE, SEND or RECV of `rank` is priced: time = fixed_us + wire_bytes / gb_s. */
+/* How a COLLECTIVE, SEND, RECV or p2p COPY of `rank` is priced: time = fixed_us + wire_bytes / gb_s. */
 struct cct_link_cost {
   double fixed_us, wire_bytes, gb_s;
 };

@@ -199,7 +199,15 @@ static void test_beyond_the_nvlink_domain(void **state) {
   int next = add((struct cct_op){.kind = CCT_OP_SEND, .p2p = {everyone, 1, cct_constant(500000)}});
   int back = add((struct cct_op){.kind = CCT_OP_RECV, .p2p = {everyone, -1, cct_constant(500000)}});
   add((struct cct_op){.kind = CCT_OP_END});
+  struct cct_op copy = {.kind = CCT_OP_COPY, .copy = {.direction = CCT_COPY_P2P, .bytes = cct_constant(500000)}};
+  copy.copy.group = everyone;
+  copy.copy.peer = 9;
+  int near = add(copy);
+  copy.copy.peer = 7;
+  int far = add(copy);
   assert_int_equal(cct_price(&pricing, job, program, &binding, 8, durations), CCT_OK);
+  assert_int_equal(durations[near].run_ns, 3714); /* 3 + 5e5 / 700e9 */
+  assert_int_equal(durations[far].run_ns, 30000); /* rank 8 reads rank 7: 20 + 5e5 / 50e9 */
   assert_int_equal(durations[inside].run_ns, 14000);
   assert_int_equal(durations[all].run_ns, 320000); /* 20 + 8e6 * 30/16 / 50e9 */
   assert_int_equal(durations[pair].run_ns, 40000); /* 20 + 1e6 / 50e9 */

@@ -148,6 +148,14 @@ int cct_group_member(const struct cct_group *group, int rank, int index) {
   return rank + (index - cct_group_index(group, rank)) * group->stride;
 }
 
+int cct_op_peer(const struct cct_job *job, const struct cct_op *op, int rank) {
+  if (op->kind == CCT_OP_COPY)
+    return cct_group_member(&job->groups[op->copy.group], rank, op->copy.peer);
+  const struct cct_group *group = &job->groups[op->p2p.group];
+  int index = (cct_group_index(group, rank) + op->p2p.peer_offset % group->size + group->size) % group->size;
+  return cct_group_member(group, rank, index);
+}
+
 /* ---- building ---- */
 
 struct cct_name_block { /* names stay where they are while the arrays grow */

@@ -119,7 +119,8 @@ enum cct_algorithm {
   CCT_ALGORITHM_COUNT
 };
 
-#define CCT_DIRECTIONS(X) X(H2D, "h2d") X(D2H, "d2h") X(D2D, "d2d")
+/* p2p: from the memory of another member of a group, which has no part in it */
+#define CCT_DIRECTIONS(X) X(H2D, "h2d") X(D2H, "d2h") X(D2D, "d2d") X(P2P, "p2p")
 enum cct_direction {
 #define CCT_DIRECTION_ENUM(id, name) CCT_COPY_##id,
   CCT_DIRECTIONS(CCT_DIRECTION_ENUM)
@@ -244,6 +245,9 @@ struct cct_op {
       /* H2D, pinned: brings the step's bound slots to where kernels read them; in a sequence its source is one of a
        * ring of blocks that begin with the slots, so that they change in stream order. */
       int carries_binding;
+      /* P2P: reads buffer reads[0], in the GPU memory of member `peer` of the group, which does not wait for it and is
+       * not waited for: whoever binds the step knows that what is read is there. */
+      int group, peer;
     } copy;
     struct {
       int64_t ns;
@@ -367,6 +371,12 @@ static inline const struct cct_op *cct_op_case(const struct cct_program *program
   return op->in_case < 0 ? NULL : &program->ops[op->in_case];
 }
 int cct_case_compare(const struct cct_op *a, const struct cct_op *b);
+/* The copy crosses between host and device: what bounces, blocks and has a kind of host memory. */
+static inline int cct_copy_is_host(enum cct_direction direction) {
+  return direction == CCT_COPY_H2D || direction == CCT_COPY_D2H;
+}
+/* The rank that a SEND, RECV or p2p COPY of `rank` names. */
+int cct_op_peer(const struct cct_job *job, const struct cct_op *op, int rank);
 int cct_op_is_gpu(const struct cct_op *op);        /* runs on a GPU lane (not SYNC, brackets) */
 int cct_op_is_submission(const struct cct_op *op); /* costs a submission when outside GRAPH and GROUP */
 

@@ -89,16 +89,36 @@ static enum cct_status check_waits(const struct check *c, int id) {
   return CCT_OK;
 }
 
+static const char *wrong_peer(const struct check *c, const struct cct_op *op) {
+  if (!is_group(c, op->copy.group))
+    return "its group does not exist";
+  if (op->copy.peer < 0 || op->copy.peer >= c->job->groups[op->copy.group].size)
+    return "its peer is no member of its group";
+  if (c->graph >= 0)
+    return "a copy from another's memory inside a graph";
+  int buffer = op->reads[0];
+  for (int r = 0; buffer >= 0 && r < c->job->n_roles; r++) {
+    const struct cct_program *other = c->job->roles[r].program;
+    if (buffer < other->n_buffers && other->buffers[buffer].memory != CCT_MEM_DEVICE)
+      return "what it reads has to be device memory in every role";
+    if (buffer >= other->n_buffers)
+      return "what it reads is no buffer of every role";
+  }
+  return op->copy.is_blocking ? "a copy from another's memory does not block" : NULL;
+}
+
 static const char *wrong_copy(const struct check *c, const struct cct_op *op) {
   if (op->copy.direction >= CCT_DIRECTION_COUNT || op->copy.memory >= CCT_MEMORY_COUNT)
     return "its direction or memory is unknown";
   if (!is_quantity(c, op->copy.bytes))
     return "its bytes are no size, or name a slot that does not exist";
-  int is_host = op->copy.direction != CCT_COPY_D2D;
+  int is_host = cct_copy_is_host(op->copy.direction);
   if (is_host && op->copy.memory == CCT_MEM_DEVICE)
     return "a host-device copy needs pinned, pageable or mapped memory";
   if (!is_host && op->copy.is_bounce)
-    return "a copy inside the device is no bounce copy";
+    return "a copy that crosses no host memory is no bounce copy";
+  if (op->copy.direction == CCT_COPY_P2P)
+    return wrong_peer(c, op);
   if (c->graph >= 0 && is_host && op->copy.memory == CCT_MEM_PAGEABLE)
     return "a pageable copy inside a graph";
   if (c->graph >= 0 && (op->copy.is_blocking || op->copy.is_bounce))

@@ -144,12 +144,19 @@ static void visit_collective(struct cct_fields *f, struct cct_op *op) {
 }
 
 static void visit_copy(struct cct_fields *f, struct cct_op *op) {
+  struct cct_json_at at;
   ENUM(f, "direction", direction_names, op->copy.direction, 0);
   ENUM(f, "memory", memory_names, op->copy.memory, 1);
   cct_field_quantity(f, "bytes", &op->copy.bytes);
   cct_field_bool(f, "blocking", &op->copy.is_blocking);
   cct_field_bool(f, "bounce", &op->copy.is_bounce);
   cct_field_bool(f, "carries_binding", &op->copy.carries_binding);
+  if (f->way == CCT_FIELDS_LIST || op->copy.direction == CCT_COPY_P2P) {
+    cct_field_int(f, "group", &op->copy.group, 0, INT32_MAX, NULL);
+    cct_field_int(f, "peer", &op->copy.peer, 0, INT32_MAX, NULL);
+  } else if (f->way == CCT_FIELDS_READ && (reads(f, "group", 0, &at) || reads(f, "peer", 0, &at))) {
+    f->status = cct_json_fail(&at, CCT_USAGE, "a copy of direction p2p alone reads from a member of a group");
+  }
 }
 
 static void visit_delay(struct cct_fields *f, struct cct_op *op) {

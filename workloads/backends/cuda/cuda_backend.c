@@ -192,6 +192,7 @@ static void cuda_unload(struct cct_executor *x) {
   cct_cuda_hosts_close(x);
   if (!x->backend->is_dead) {
     (void)cudaDeviceSynchronize();
+    cct_cuda_windows_close(x);
     cct_cuda_graphs_release(x);
     cct_cuda_cache_close(x);
     cct_cuda_carrier_close(x);

@@ -61,7 +61,7 @@ static int determines(const struct cct_executor *x, int id, struct determinant *
     return d->a.slot >= 0;
   case CCT_OP_COPY:
     d->a = op->copy.bytes;
-    return d->a.slot >= 0 && x->plan[id].in_graph;
+    return d->a.slot >= 0 && (x->plan[id].in_graph || op->copy.direction == CCT_COPY_P2P); /* a DELAY follows it */
   case CCT_OP_ATTENTION:
     d->a = op->attention.flops;
     d->b = op->attention.kv_bytes;

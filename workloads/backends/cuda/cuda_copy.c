@@ -70,7 +70,7 @@ enum cct_status cct_cuda_bounce_prepare(struct cct_executor *x, int id) {
   int is_first = !x->backend->seal;
   enum cct_status status = seal_open(x->backend, op->host);
   const struct cct_profile *profile = x->backend->options.emulated;
-  if (!status && is_first && profile && op->copy.direction != CCT_COPY_D2D) {
+  if (!status && is_first && profile && cct_copy_is_host(op->copy.direction)) {
     double wanted = cct_column_copy(&profile->confidential, op->copy.direction, op->copy.memory)->gb_s.value;
     if (wanted > x->backend->seal->gb_s && x->rank == 0)
       cct_warn("cuda: profile %s copies %.1f GB/s and one thread here seals %.1f GB/s: bounce copies are paced to the "
@@ -113,7 +113,7 @@ static enum cct_status bounce(struct cct_executor *x, int id, const struct opera
   const struct sealer *sealer = &s->sealers[op->host];
   cudaStream_t stream = x->lanes[op->lane].stream;
   const struct cct_profile *profile = x->backend->options.emulated;
-  int is_outside = op->copy.direction != CCT_COPY_D2D;
+  int is_outside = cct_copy_is_host(op->copy.direction);
   const struct cct_copy_cost *cost =
       profile && is_outside ? cct_column_copy(&profile->confidential, op->copy.direction, op->copy.memory) : NULL;
   const char *host = op->copy.direction == CCT_COPY_D2H ? c->to : c->from;
@@ -150,7 +150,8 @@ enum cct_status cct_cuda_copy(struct cct_executor *x, int id) {
   enum cct_status status;
   if (op->copy.is_bounce)
     status = bounce(x, id, &c);
-  else if (op->copy.memory == CCT_MEM_MAPPED && op->copy.direction != CCT_COPY_D2D) /* the GPU's own loads and stores */
+  else if (op->copy.memory == CCT_MEM_MAPPED &&
+           cct_copy_is_host(op->copy.direction)) /* the GPU's own loads and stores */
     status = CCT_CUDA(cct_kernel_copy(c.to, c.from, c.bytes,
                                       plan->in_graph ? plan->blocks : cct_cuda_blocks(x->backend, c.bytes), stream));
   else

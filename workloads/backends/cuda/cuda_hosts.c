@@ -81,7 +81,7 @@ static int may_follow(const struct hosts *h, int id, int rep) {
 
 static int holds_caller(const struct cct_op *op) {
   return op->kind == CCT_OP_COPY && (op->copy.is_blocking || op->copy.is_bounce ||
-                                     (op->copy.memory == CCT_MEM_PAGEABLE && op->copy.direction != CCT_COPY_D2D));
+                                     (op->copy.memory == CCT_MEM_PAGEABLE && cct_copy_is_host(op->copy.direction)));
 }
 
 static int is_next(const struct hosts *h, int id, int rep) {

@@ -256,6 +256,12 @@ enum cct_status cct_cuda_allocate(struct cct_executor *x) {
     s->need = s->bytes; /* not what a binding that was refused wanted */
   }
   require_all(x);
+  for (int i = 0; x->windows && i < x->program->n_buffers; i++)
+    if (x->buffers[i].need > x->buffers[i].bytes && cct_cuda_window_is_read(x, i))
+      return cct_fail(CCT_UNSUPPORTED,
+                      "cuda: %s: buffer '%s' would grow to %lld bytes, and other ranks have it mapped: give it its "
+                      "largest size",
+                      x->program->name, x->program->buffers[i].name, (long long)x->buffers[i].need);
   for (int i = 0; (s = storage_at(x, i)); i++)
     if (s->need > s->bytes) {
       is_growing = 1;
@@ -337,6 +343,7 @@ enum cct_status cct_cuda_place(struct cct_executor *x) {
     }
     if (op->kind == CCT_OP_COLLECTIVE || op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV)
       place_operands(x, id, &needs);
+    cct_cuda_window_place(x, id);
   }
   return status;
 }

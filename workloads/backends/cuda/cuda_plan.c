@@ -28,6 +28,8 @@ uint64_t cct_cuda_op_shape(const struct cct_executor *x, int id) {
   }
   if (op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV)
     shape = cct_cuda_fold(shape, (uint64_t)op->p2p.group * 64 + (uint64_t)(unsigned)op->p2p.peer_offset);
+  if (op->kind == CCT_OP_COPY && op->copy.direction == CCT_COPY_P2P)
+    shape = cct_cuda_fold(shape, (uint64_t)op->copy.group * 64 + (uint64_t)op->copy.peer + 1);
   if (op->kind == CCT_OP_GROUP)
     for (int i = id + 1; i < plan->end; i++)
       shape = cct_cuda_fold(shape, cct_cuda_op_shape(x, i));
@@ -309,6 +311,11 @@ static enum cct_status bind(struct cct_executor *x, const struct cct_binding *bi
   status = agree(backend, status, &changed);
   if (status || !changed)
     return status;
+  if (cct_cuda_windows_wanted(x)) {
+    status = cct_cuda_agree(backend, cct_cuda_windows_open(x));
+    if (status)
+      return status;
+  }
   int must = !x->is_warm || cct_cuda_delays_missing(x) || cct_cuda_graphs_missing(x);
   status = agree(backend, CCT_OK, &must);
   if (status || !must)

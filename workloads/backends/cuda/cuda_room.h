@@ -167,6 +167,13 @@ struct clear_time {
   int64_t own_ns;
 };
 
+struct window { /* a buffer of another rank, mapped here, that p2p copies read; of a rank's own: its own memory */
+  int rank, buffer;
+  void *at;
+  int64_t bytes;
+  int is_mapped;
+};
+
 struct hosts; /* threads of the host lanes beyond the first */
 
 struct last_unit { /* the last operation enqueued on a GPU lane; id -1: none */
@@ -210,6 +217,8 @@ struct cct_executor {
   struct hosts *hosts;
   int n_hosts; /* host lanes */
   int has_p2p, is_bound, is_warm;
+  struct window *windows; /* NULL until the first binding, and where no copy of the job reads another's memory */
+  int n_windows;
   int is_corrupting; /* tests: the next check finds a wrong element on this rank */
   struct cct_counts performed;
   /* Traced alone: %globaltimer around each entry, on the device, and the spans made of it. */
@@ -327,6 +336,14 @@ int cct_cuda_nccl_type(enum cct_type type, ncclDataType_t *type_out); /* 0: NCCL
 enum cct_status cct_cuda_p2p_open(struct cct_backend *backend, struct communicator *c) CCT_CHECKED;
 void cct_cuda_p2p_close(struct communicator *c);
 enum cct_status cct_cuda_p2p_check(struct cct_executor *x) CCT_CHECKED; /* did every peer come in time? */
+
+/* cuda_window.c: buffers that p2p copies read in other ranks' memory. Once, by all ranks, when buffers are there; from
+ * then on those have their size. */
+int cct_cuda_windows_wanted(const struct cct_executor *x);
+int cct_cuda_window_is_read(const struct cct_executor *x, int buffer); /* by some rank */
+enum cct_status cct_cuda_windows_open(struct cct_executor *x) CCT_CHECKED;
+void cct_cuda_windows_close(struct cct_executor *x);
+void cct_cuda_window_place(struct cct_executor *x, int id); /* what the copy at entry `id` reads; else nothing */
 
 /* cuda_copy.c */
 enum cct_status cct_cuda_bounce_prepare(struct cct_executor *x, int id) CCT_CHECKED;

@@ -160,6 +160,8 @@ static uint64_t clear_shape(const struct cct_executor *x, int id) {
 
 static uint64_t family(const struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
+  if (op->kind == CCT_OP_COPY)
+    return cct_cuda_fold((uint64_t)op->copy.direction + 1, (uint64_t)op->kind);
   if (op->kind != CCT_OP_COLLECTIVE || matrix_of(x, id))
     return 0;
   uint64_t of = cct_cuda_fold((uint64_t)op->collective.kind * 64 + (uint64_t)op->collective.group + 1,

@@ -311,6 +311,10 @@ enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_
       break;
     }
   }
+  if (x->windows) { /* another may still compare what it read here */
+    enum cct_status met = x->backend->world->ops->barrier(x->backend->world);
+    status = status ? status : met;
+  }
   if (!status)
     status = cct_cuda_refill(x);
   if (!status)
