@@ -224,7 +224,8 @@ static enum cct_status take_times(struct driver *d, const struct cct_sequence *s
   }
   struct cct_history history = cct_engine_history(e->engine);
   if (!status)
-    status = cct_serve_times(d->run->requests, &history, serve->replicas, begin_ns, known_ns, &out->times);
+    status = cct_serve_times(d->run->requests, &history, serve->replicas,
+                             &(struct cct_step_times){begin_ns, known_ns, NULL}, NULL, &out->times);
   free(begin_ns);
   free(known_ns);
   if (status)

@@ -41,6 +41,28 @@ void serving_case_make(uint64_t seed, struct serving_case *out) {
   *out = (struct serving_case){plan, {.limits = limits, .replicas = replicas, .first = 0, .together = together}};
 }
 
+void cluster_case_make(uint64_t seed, struct cluster_case *out) {
+  struct serving_case c;
+  uint64_t k = 1000;
+  serving_case_make(seed, &c);
+  out->plan = c.plan;
+  out->cluster = (struct cct_cluster_plan){.limits = c.engine.limits,
+                                           .prefills = pick(seed, &k, 1, 3),
+                                           .decodes = pick(seed, &k, 1, 3),
+                                           .is_staged = (int)pick(seed, &k, 0, 1)};
+  if (out->plan.concurrency < out->cluster.prefills)
+    out->plan.concurrency = out->cluster.prefills;
+}
+
+struct cct_cluster_clock cluster_case_clock(uint64_t seed, int engine, int64_t step, const struct cct_engine_step *what,
+                                            int64_t moved_ns) {
+  uint64_t own = cct_random_fold(seed, (uint64_t)engine);
+  int64_t takes_ns = what->is_empty ? 0 : serving_case_step_ns(own, step);
+  int64_t moves_ns = what->batches->n_moves ? 3 * serving_case_step_ns(own + 1, step) : 0;
+  int64_t done_ns = what->start_ns + moves_ns;
+  return (struct cct_cluster_clock){what->start_ns + takes_ns, done_ns > moved_ns ? done_ns : moved_ns};
+}
+
 int64_t serving_case_step_ns(uint64_t seed, int64_t step) {
   return 1000 + cct_random_below(cct_random_fold(seed, 77), (uint64_t)step, 40000);
 }

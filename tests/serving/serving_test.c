@@ -95,7 +95,9 @@ static void check_run(const struct cct_engine_plan *plan, const struct cct_reque
     assert_true(history.emissions[i].step + plan->limits.lag < run->n); /* all became known */
     generated[history.emissions[i].request] += history.emissions[i].tokens;
   }
-  assert_int_equal(cct_serve_times(requests, &history, plan->replicas, run->begin_ns, ns, &times), CCT_OK);
+  assert_int_equal(cct_serve_times(requests, &history, plan->replicas,
+                                   &(struct cct_step_times){run->begin_ns, ns, NULL}, NULL, &times),
+                   CCT_OK);
   int64_t *arrivals = malloc(requests->n * sizeof *arrivals), *ends = malloc(requests->n * sizeof *ends);
   int64_t residence = 0, gaps = 0;
   for (int64_t i = 0; i < requests->n; i++) {
@@ -297,7 +299,7 @@ static void limits_are_read_and_held(void **state) {
     assert_int_equal(cct_slo_parse(bad[i], &slo), CCT_USAGE);
   cct_log_mute(0);
   const struct cct_request request = {0, 8, 5};
-  const struct cct_request_times times = {0, 100, 500};
+  const struct cct_request_times times = {0, 100, 500, -1};
   assert_true(cct_slo_is_kept(&(struct cct_slo){100, 100, 500}, &request, &times));
   assert_false(cct_slo_is_kept(&(struct cct_slo){99, 100, 500}, &request, &times));
   assert_false(cct_slo_is_kept(&(struct cct_slo){100, 99, 500}, &request, &times));

@@ -8,12 +8,12 @@
 #include "base/text.h"
 
 static int64_t arrival_of(const struct cct_requests *requests, const struct cct_history *history, int64_t request,
-                          const int64_t *begin_ns, const int64_t *known_ns) {
+                          const struct cct_step_times *steps) {
   switch (requests->arrivals) {
   case CCT_ARRIVE_CLOSED:
-    return history->room_steps[request] < 0 ? 0 : known_ns[history->room_steps[request]];
+    return history->room_steps[request] < 0 ? 0 : steps->known_ns[history->room_steps[request]];
   case CCT_ARRIVE_STEPS:
-    return begin_ns[history->arrival_steps[request]];
+    return steps->begin_ns[history->arrival_steps[request]];
   case CCT_ARRIVE_SECONDS:
     return requests->items[request].arrival;
   case CCT_ARRIVE_ZERO:
@@ -33,8 +33,8 @@ static void count_gap(struct cct_serve_times *times, int64_t from, const struct 
 }
 
 enum cct_status cct_serve_times(const struct cct_requests *requests, const struct cct_history *history,
-                                int64_t replicas, const int64_t *begin_ns, const int64_t *known_ns,
-                                struct cct_serve_times *times_out) {
+                                int64_t replicas, const struct cct_step_times *steps,
+                                const struct cct_request_times *before, struct cct_serve_times *times_out) {
   struct cct_serve_times times = {.requests = malloc((size_t)requests->n * sizeof *times.requests),
                                   .gaps = malloc(((size_t)history->n_emissions + 1) * sizeof *times.gaps)};
   if (!times.requests || !times.gaps) {
@@ -42,16 +42,21 @@ enum cct_status cct_serve_times(const struct cct_requests *requests, const struc
     return cct_fail(CCT_NOMEM, "out of memory: %lld requests", (long long)requests->n);
   }
   for (int64_t i = 0; i < requests->n; i++)
-    times.requests[i] = (struct cct_request_times){-1, -1, -1};
+    times.requests[i] = (struct cct_request_times){-1, -1, -1, -1};
   int64_t from = 0;
   for (int64_t i = 0; i < history->n_emissions; i++) {
     const struct cct_emission *emission = &history->emissions[i];
     struct cct_request_times *request = &times.requests[emission->request];
-    int64_t now = known_ns[emission->step];
+    int64_t now = steps->known_ns[emission->step];
     if (i && emission->step != history->emissions[i - 1].step)
       from = times.n_gaps;
+    if (request->first_ns < 0 && before) {
+      *request = before[emission->request];
+      request->last_ns = request->first_ns;
+      request->moved_ns = steps->moved_ns[history->move_steps[emission->request]];
+    }
     if (request->first_ns < 0) {
-      request->arrival_ns = arrival_of(requests, history, emission->request, begin_ns, known_ns);
+      request->arrival_ns = arrival_of(requests, history, emission->request, steps);
       request->first_ns = now;
     } else {
       const struct cct_gap gap = {now, now - request->last_ns, 1, emission->request % replicas};
@@ -61,6 +66,22 @@ enum cct_status cct_serve_times(const struct cct_requests *requests, const struc
   }
   *times_out = times;
   return CCT_OK;
+}
+
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+void cct_serve_join(struct cct_request_times *all, const struct cct_request_times *one, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    all[i] =
+        (struct cct_request_times){later(all[i].arrival_ns, one[i].arrival_ns), later(all[i].first_ns, one[i].first_ns),
+                                   later(all[i].last_ns, one[i].last_ns), later(all[i].moved_ns, one[i].moved_ns)};
+}
+
+void cct_serve_arrive(struct cct_request_times *all, const int64_t *room_requests, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    all[i].arrival_ns = room_requests[i] < 0 ? 0 : all[room_requests[i]].last_ns;
 }
 
 void cct_serve_times_free(struct cct_serve_times *times) {

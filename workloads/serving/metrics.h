@@ -13,8 +13,9 @@
 
 #include "workloads/serving/engine.h"
 
-struct cct_request_times {
-  int64_t arrival_ns, first_ns, last_ns; /* first_ns -1: not served by this engine */
+struct cct_request_times { /* -1: not known to this engine; first_ns -1: not served by it */
+  int64_t arrival_ns, first_ns, last_ns;
+  int64_t moved_ns; /* its cache was on the replica that generates */
 };
 struct cct_gap { /* n times in one step of one replica: so long after the request's tokens before */
   int64_t at_ns, gap_ns, n;
@@ -26,10 +27,21 @@ struct cct_serve_times {
   int64_t n_gaps;
 };
 
-/* begin_ns and known_ns: by step of the engine, when it began and when its tokens became known. */
+struct cct_step_times { /* by step of the engine */
+  const int64_t *begin_ns;
+  const int64_t *known_ns; /* its tokens became known */
+  const int64_t *moved_ns; /* its transfers were done; NULL: it has none */
+};
+
+/* before: of all requests, what the replicas of their prompts know; NULL: this engine reads them itself. */
 enum cct_status cct_serve_times(const struct cct_requests *requests, const struct cct_history *history,
-                                int64_t replicas, const int64_t *begin_ns, const int64_t *known_ns,
-                                struct cct_serve_times *times_out) CCT_CHECKED;
+                                int64_t replicas, const struct cct_step_times *steps,
+                                const struct cct_request_times *before, struct cct_serve_times *times_out) CCT_CHECKED;
+/* Adds what an engine knows of n requests to what others do, at first -1. Any order. */
+void cct_serve_join(struct cct_request_times *all, const struct cct_request_times *one, int64_t n);
+/* CLOSED, prompts and generation apart, all joined: a request arrives when that which made room for it has ended.
+ * room_requests: of all requests. */
+void cct_serve_arrive(struct cct_request_times *all, const int64_t *room_requests, int64_t n);
 void cct_serve_times_free(struct cct_serve_times *times); /* NULL-safe; leaves it zero */
 
 struct cct_slo { /* ns; 0: no limit */

@@ -28,11 +28,22 @@ struct cct_scheduler {
   int64_t free_blocks;
   int64_t returning[2]; /* blocks that come back in the step after the next one, and in the next */
   int64_t ended;
-  int is_late; /* the step before emitted tokens, and lag is 1 */
+  int is_late;    /* the step before emitted tokens, and lag is 1 */
+  int64_t *moves; /* of the step in hand, by their number among all */
+  /* DECODE: own numbers in the order in which they were handed: those that run or have ended, whose transfer is done,
+   * that are in transfer, that wait for one */
+  int64_t *handed;
+  int64_t n_joined, n_arrived, n_fetched, n_handed;
+  int is_stuck;
 };
 
 static const struct cct_request *request_of(const struct cct_scheduler *s, int64_t own) {
   return &s->requests->items[s->first + own * s->stride];
+}
+
+/* Tokens with which it ends here. */
+static int64_t output_of(const struct cct_scheduler *s, int64_t own) {
+  return s->limits.stage == CCT_STAGE_PREFILL ? 1 : request_of(s, own)->output;
 }
 
 static int64_t blocks_of(int64_t tokens) {
@@ -76,7 +87,9 @@ enum cct_status cct_scheduler_new(const struct cct_limits *limits, const struct 
   s->running = malloc(room * sizeof *s->running);
   s->preempted = malloc(room * sizeof *s->preempted);
   s->members = malloc(room * sizeof *s->members);
-  enum cct_status status = s->states && s->running && s->preempted && s->members
+  s->moves = malloc(room * sizeof *s->moves);
+  s->handed = malloc(room * sizeof *s->handed);
+  enum cct_status status = s->states && s->running && s->preempted && s->members && s->moves && s->handed
                                ? check_requests(s)
                                : cct_fail(CCT_NOMEM, "out of memory: %lld requests", (long long)s->n);
   if (status) {
@@ -94,6 +107,8 @@ void cct_scheduler_free(struct cct_scheduler *s) {
   free(s->running);
   free(s->preempted);
   free(s->members);
+  free(s->moves);
+  free(s->handed);
   free(s);
 }
 
@@ -102,8 +117,10 @@ int64_t cct_scheduler_requests(const struct cct_scheduler *s) {
 }
 
 void cct_scheduler_enter(struct cct_scheduler *s, int64_t n) {
+  int64_t before = s->entered;
   if (n > s->entered)
     s->entered = n < s->n ? n : s->n;
+  s->is_stuck &= s->entered == before;
 }
 
 int64_t cct_scheduler_entered(const struct cct_scheduler *s) {
@@ -116,6 +133,32 @@ int64_t cct_scheduler_ended(const struct cct_scheduler *s) {
 
 int cct_scheduler_lags(const struct cct_scheduler *s) {
   return s->is_late;
+}
+
+/* ---- from and to other replicas ---- */
+
+void cct_scheduler_release(struct cct_scheduler *s, int64_t request) {
+  struct state *state = &s->states[(request - s->first) / s->stride];
+  s->free_blocks += state->blocks;
+  state->blocks = 0;
+  s->is_stuck = 0;
+}
+
+void cct_scheduler_hand(struct cct_scheduler *s, int64_t request) {
+  int64_t own = (request - s->first) / s->stride;
+  s->states[own] = (struct state){.computed = request_of(s, own)->input, .generated = 1};
+  s->handed[s->n_handed++] = own;
+  s->entered++;
+  s->is_stuck = 0;
+}
+
+void cct_scheduler_arrive(struct cct_scheduler *s, int64_t n) {
+  s->n_arrived += n;
+  s->is_stuck = 0;
+}
+
+int cct_scheduler_is_stuck(const struct cct_scheduler *s) {
+  return s->is_stuck;
 }
 
 /* ---- one step ---- */
@@ -189,9 +232,42 @@ static void schedule_running(struct step *step) {
   }
 }
 
+static int has_room(const struct step *step) {
+  return step->budget > 0 && step->s->n_running < step->s->limits.sequences;
+}
+
+/* Whose transfer is done: it has the blocks of its first want. */
+static void admit_arrived(struct step *step) {
+  struct cct_scheduler *s = step->s;
+  while (has_room(step) && s->n_joined < s->n_arrived) {
+    int64_t own = s->handed[s->n_joined], given = wants(s, own);
+    if (!s->limits.is_chunked && given > step->budget)
+      break;
+    s->n_joined++;
+    s->running[s->n_running++] = own;
+    give(step, own, given < step->budget ? given : step->budget);
+  }
+}
+
+static void begin_transfers(struct step *step) {
+  struct cct_scheduler *s = step->s;
+  int64_t tokens = 0;
+  while (!s->n_preempted && s->n_fetched < s->n_handed &&
+         s->n_running + s->n_fetched - s->n_joined < s->limits.sequences) {
+    int64_t own = s->handed[s->n_fetched], input = request_of(s, own)->input;
+    if ((tokens && tokens + input > s->limits.tokens) || !grow(s, own, wants(s, own)))
+      break;
+    tokens += input;
+    s->n_fetched++;
+    s->moves[step->batch->n_moves++] = s->first + own * s->stride;
+    step->batch->moved_blocks += blocks_of(input);
+  }
+}
+
 static void admit_waiting(struct step *step) {
   struct cct_scheduler *s = step->s;
-  while (step->budget > 0 && s->n_running < s->limits.sequences && (s->n_preempted || s->admitted < s->entered)) {
+  int is_whole = s->limits.stage != CCT_STAGE_DECODE;
+  while (has_room(step) && (s->n_preempted || (is_whole && s->admitted < s->entered))) {
     int64_t own = s->n_preempted ? s->preempted[s->n_preempted - 1] : s->admitted, given = wants(s, own);
     if (!s->limits.is_chunked && given > step->budget)
       break;
@@ -226,37 +302,54 @@ static int conclude(struct cct_scheduler *s, struct cct_member *member) {
     return 0;
   member->emitted = 1 + accepted;
   state->generated += member->emitted;
-  return state->generated == r->output;
+  return state->generated == output_of(s, own);
+}
+
+/* The blocks of a request that has ended; a cache that another replica is to read stays. */
+static void give_back(struct cct_scheduler *s, struct cct_batch *batch, int64_t own) {
+  struct state *state = &s->states[own];
+  const struct cct_request *r = request_of(s, own);
+  if (s->limits.stage == CCT_STAGE_PREFILL && r->output > 1) {
+    s->moves[batch->n_moves++] = s->first + own * s->stride;
+    batch->moved_blocks += blocks_of(r->input);
+    return;
+  }
+  if (s->limits.lag)
+    s->returning[0] += state->blocks;
+  else
+    s->free_blocks += state->blocks;
+  state->blocks = 0;
 }
 
 void cct_scheduler_step(struct cct_scheduler *s, struct cct_batch *batch_out) {
-  struct cct_batch batch = {.members = s->members};
+  struct cct_batch batch = {.members = s->members, .moves = s->moves};
   struct step step = {s, &batch, s->limits.tokens};
   s->free_blocks += s->returning[1];
   s->returning[1] = s->returning[0];
   s->returning[0] = 0;
   schedule_running(&step);
-  if (!batch.preempted)
+  if (!batch.preempted) {
+    admit_arrived(&step);
     admit_waiting(&step);
+    begin_transfers(&step);
+  }
   batch.blocks = s->limits.blocks - s->free_blocks;
   int64_t kept = 0;
   for (int64_t i = 0; i < batch.n; i++) {
     int64_t own = s->members[i].request;
     if (conclude(s, &s->members[i])) {
       batch.ended++;
-      if (s->limits.lag)
-        s->returning[0] += s->states[own].blocks;
-      else
-        s->free_blocks += s->states[own].blocks;
-      s->states[own].blocks = 0;
+      give_back(s, &batch, own);
     }
     batch.emitted += s->members[i].emitted;
   }
   for (int64_t i = 0; i < s->n_running; i++)
-    if (s->states[s->running[i]].generated < request_of(s, s->running[i])->output)
+    if (s->states[s->running[i]].generated < output_of(s, s->running[i]))
       s->running[kept++] = s->running[i];
   s->n_running = kept;
   s->ended += batch.ended;
   s->is_late = s->limits.lag && batch.emitted > 0;
+  s->is_stuck = !batch.n && !batch.preempted && !s->returning[0] && !s->returning[1] &&
+                (!batch.n_moves || s->n_fetched == s->n_handed);
   *batch_out = batch;
 }

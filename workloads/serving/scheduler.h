@@ -18,6 +18,14 @@
  * not. The draft of output position p is accepted when the draw of (seed, request, p) is below `acceptance`. With g =
  *    output it has ended and runs no more.
  *
+ * With generation on other replicas (stage). PREFILL: a request ends with its first token. Unless that is its only one
+ * its blocks stay until cct_scheduler_release(). DECODE: a request comes by cct_scheduler_hand(), with g = 1 and its
+ * c = input tokens in another replica's cache. In part 3 those whose transfer is done are admitted first, in the order
+ * in which they were handed, and at the end, unless something pre-empted waits, transfers begin, in that order: while
+ * those that run and those in transfer or done with it are fewer than `sequences`, the free blocks hold its input and
+ * its first want, which are taken, and in one step the inputs of more than one are no more than `tokens`. What was
+ * pre-empted computes everything itself.
+ *
  * Pre-emption: the request goes to the front of the waiting ones. Recompute: c = 0 and its blocks are free at once.
  * Offload: its blocks are copied to the host and free at once; c stays, and its blocks are copied back when it is
  * admitted again. The host holds any number. */
@@ -28,6 +36,12 @@
 
 #define CCT_BLOCK_TOKENS 16
 
+enum cct_stage { /* what a replica does of a request */
+  CCT_STAGE_WHOLE,
+  CCT_STAGE_PREFILL, /* its prompt and first token */
+  CCT_STAGE_DECODE,  /* the rest */
+};
+
 struct cct_limits {
   int64_t tokens, sequences; /* of a step; running at once */
   int64_t blocks;            /* of the cache */
@@ -36,6 +50,7 @@ struct cct_limits {
   int64_t drafts;
   double acceptance;
   uint64_t seed;
+  enum cct_stage stage;
 };
 
 struct cct_member { /* a request's part in a step */
@@ -54,12 +69,17 @@ struct cct_batch {
   int64_t emitted, ended;         /* tokens, requests */
   int64_t blocks;                 /* of the cache that are in use in this step, those still to come back counted */
   int64_t preempted, out_blocks, in_blocks;
+  /* Requests that change replicas: PREFILL: whose last prompt token is computed in this step; DECODE: whose transfer
+   * begins with it. Until the next step. */
+  const int64_t *moves;
+  int64_t n_moves, moved_blocks; /* of their inputs */
 };
 
 struct cct_scheduler;
 
-/* For the requests first, first + stride, ... of `requests`, borrowed, which enter in this order. CCT_USAGE names one
- * that can never be served: input + output beyond the cache, or, without chunked prefill, beyond a step's tokens. */
+/* For the requests first, first + stride, ... of `requests`, borrowed, which enter in this order (DECODE: as handed).
+ * CCT_USAGE names one that can never be served: input + output beyond the cache, or, without chunked prefill, beyond a
+ * step's tokens. */
 enum cct_status cct_scheduler_new(const struct cct_limits *limits, const struct cct_requests *requests, int64_t first,
                                   int64_t stride, struct cct_scheduler **scheduler_out) CCT_CHECKED;
 void cct_scheduler_free(struct cct_scheduler *scheduler);              /* NULL-safe */
@@ -68,6 +88,14 @@ int64_t cct_scheduler_requests(const struct cct_scheduler *scheduler); /* that a
 void cct_scheduler_enter(struct cct_scheduler *scheduler, int64_t n);
 int64_t cct_scheduler_entered(const struct cct_scheduler *scheduler);
 int64_t cct_scheduler_ended(const struct cct_scheduler *scheduler);
+/* PREFILL: the request's cache has been read. */
+void cct_scheduler_release(struct cct_scheduler *scheduler, int64_t request);
+/* DECODE: its cache may be read. */
+void cct_scheduler_hand(struct cct_scheduler *scheduler, int64_t request);
+/* DECODE: the next `n` transfers, in the order in which they began, are done. */
+void cct_scheduler_arrive(struct cct_scheduler *scheduler, int64_t n);
+/* The step before did nothing, and so will the next unless a request enters, or one of the three above is called. */
+int cct_scheduler_is_stuck(const struct cct_scheduler *scheduler);
 /* One step. A batch of no members: nothing can be done now. */
 void cct_scheduler_step(struct cct_scheduler *scheduler, struct cct_batch *batch_out);
 /* 1: tokens of the step before become known by another one. */

@@ -262,7 +262,7 @@ static void no_step_outgrows_its_buffers(void **state) {
     struct cct_engine_step step;
     open_bench(&b, cells[c]);
     const struct cct_serve *serve = b.step.serve;
-    struct cct_engine_plan plan = {serve->limits, serve->replicas, 0, serve->together};
+    struct cct_engine_plan plan = {.limits = serve->limits, .replicas = serve->replicas, .together = serve->together};
     struct cct_binding binding = {.slots = b.slots};
     assert_int_equal(cct_requests_make(&serve->requests, &requests), CCT_OK);
     assert_int_equal(cct_engine_new(&plan, &requests, &engine), CCT_OK);
