@@ -42,13 +42,18 @@ struct cct_burst {
 /* Steps with different bindings, back to back: what a scheduler decides between them. Lane clocks carry over from step
  * to step (law 8). A step is asked for when the rank's first host lane is through with the step before and all its host
  * lanes are with the last but three; no host lane begins it earlier. */
+enum {
+  CCT_SEQUENCE_OVER = 1,
+  CCT_SEQUENCE_PASSED
+};
 struct cct_sequence {
   void *context;
   /* Before step `index`. now_ns: [owned], the time since the start. Fills bindings_out[owned] (what they point to stays
    * unchanged until step index + 4 is asked for), not_before_ns_out[owned] (the first host lane idles until then:
-   * nothing to serve yet; 0: no), and is_over_out[owned] (this rank performs nothing from here on; its other answers
-   * are not read). Called from the one thread that may use the world; on every process for every step until all its
-   * ranks are over. Ranks that meet in a collective have to get the same cases. */
+   * nothing to serve yet; 0: no), and is_over_out[owned] (1: this rank performs nothing from here on;
+   * CCT_SEQUENCE_PASSED: nothing at this index, as if it had not been asked; its other answers are not read). Called
+   * from the one thread that may use the world; on every process for every step until all its ranks are over. Ranks
+   * that meet in a collective have to get the same cases. */
   enum cct_status (*next)(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings_out,
                           int64_t *not_before_ns_out, int *is_over_out);
   int64_t most_steps; /* one more that is not over is CCT_USAGE */
@@ -57,6 +62,12 @@ struct cct_sequence {
    * cct_job_host_lanes(). */
   int64_t *lane_end_ns;
   int n_host_lanes; /* out */
+  /* Out, before the first next(): its times are a law's (sim), so that next() cannot wait for them to pass; it orders
+   * the ranks' steps by them, by CCT_SEQUENCE_PASSED, which belongs here alone. */
+  int is_virtual;
+  /* Out, likewise: when the rank's host lane was through with this step, as lane_end_ns says; -1: it is not. Where
+   * is_virtual it may lie ahead. */
+  int64_t (*lane_end)(struct cct_executor *executor, int owned, int lane, int64_t step);
   /* Out, before the first next(): what next() has to call again and again while it waits for another process, which it
    * does by a started operation and its test, never by a blocking one: on host, exchanges go on only then. */
   enum cct_status (*progress)(struct cct_executor *executor);

@@ -219,7 +219,8 @@ static enum cct_status serve(struct cct_executor *x, int *open_out, int *moved_o
 
 enum cct_status cct_host_progress(struct cct_executor *x) {
   int n_open, has_moved;
-  return serve(x, &n_open, &has_moved);
+  enum cct_status stopped = atomic_load(&x->status); /* by a track: whoever waits for its peers waits in vain */
+  return stopped ? stopped : serve(x, &n_open, &has_moved);
 }
 
 static void run_funnel(struct cct_executor *x) {

@@ -90,6 +90,16 @@ void cct_host_end_step(struct cct_host_track *track, int64_t step) {
   x->sequence->lane_end_ns[step * x->sequence->n_host_lanes + lane] = cct_clock_ns() - x->start_ns;
 }
 
+static int64_t lane_end(struct cct_executor *x, int owned, int lane, int64_t step) {
+  (void)owned;
+  for (int i = 0, k = 0; i < x->n_tracks; i++)
+    if (x->tracks[i].kind == CCT_HOST_LANE && k++ == lane)
+      return atomic_load(&x->tracks[i].through) > step
+                 ? x->sequence->lane_end_ns[step * x->sequence->n_host_lanes + lane]
+                 : -1;
+  return -1;
+}
+
 static int by_value(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
@@ -99,6 +109,8 @@ enum cct_status cct_host_sequence(struct cct_executor *x, struct cct_sequence *s
   enum cct_status status = CCT_OK;
   sequence->n_host_lanes = cct_job_host_lanes(x->job);
   sequence->progress = cct_host_progress;
+  sequence->lane_end = lane_end;
+  sequence->is_virtual = 0;
   sequence->steps = 0;
   sequence->binding_us = 0;
   for (int64_t i = 0; i < sequence->most_steps * sequence->n_host_lanes; i++)

@@ -15,9 +15,11 @@ struct cct_backend {
 
 struct sim_local { /* a class of which this process owns ranks */
   int class, is_announcer, is_queued;
-  int rank;              /* the lowest owned of the class */
-  uint64_t turn;         /* sequence: key of the binding that is priced */
-  int64_t through_ns[4]; /* sequence: by step modulo 4, when all its host lanes were through with it */
+  int rank;                /* the lowest owned of the class */
+  uint64_t turn;           /* sequence: key of the binding that is priced */
+  int is_bound, is_passed; /* sequence: that binding is in the state; it performs nothing at this index */
+  int64_t n_steps;         /* sequence: that it has performed */
+  int64_t through_ns[4];   /* sequence: by step modulo 4, when all its host lanes were through with it */
   struct sim_state state;
 };
 
@@ -38,8 +40,9 @@ struct cct_executor {
   void *packets; /* one a process and round */
   int packet_arrivals;
   int64_t closing_sync_ns;
-  int ran_n;          /* repetitions of the last burst; 0: none yet with these bindings */
-  int is_in_sequence; /* classes are of a sequence: no step finds its bindings among them */
+  struct cct_sequence *sequence; /* under way; NULL: none */
+  int ran_n;                     /* repetitions of the last burst; 0: none yet with these bindings */
+  int is_in_sequence;            /* classes are of a sequence: no step finds its bindings among them */
   uint64_t steps;
 };
 

@@ -60,12 +60,14 @@ void sim_state_copy(struct sim_state *s, const struct sim_state *from) {
   memcpy(s->end, from->end, n * sizeof *s->end);
   memcpy(s->is_out, from->is_out, n);
   memcpy(s->clock, from->clock, tracks * sizeof *s->clock);
+  s->done = from->done;
 }
 
 void sim_state_start_burst(struct sim_state *s) {
   size_t n = (size_t)s->plan->program->n_ops;
   memset(s->clock, 0, (size_t)s->plan->n_tracks * sizeof *s->clock);
   memset(s->end, 0, n * sizeof *s->end); /* of the repetition before the first: no constraint */
+  s->done = s->plan->program->n_lanes;
 }
 
 void sim_state_start_repetition(struct sim_state *s) {

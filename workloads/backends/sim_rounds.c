@@ -131,8 +131,9 @@ enum cct_status sim_run_repetition(struct cct_executor *x) {
   sim_meet_clear(x->meet);
   x->n_outbox = 0;
   for (int i = 0; i < x->n_locals; i++) {
-    sim_state_start_repetition(&x->locals[i].state);
-    x->locals[i].is_queued = 1;
+    x->locals[i].is_queued = !x->locals[i].is_passed;
+    if (!x->locals[i].is_passed)
+      sim_state_start_repetition(&x->locals[i].state);
   }
   for (int is_done = 0; !is_done && !status;)
     status = run_round(x, &is_done);

@@ -12,7 +12,7 @@
 
 struct turn { /* of one rank in one step */
   uint64_t key;
-  int32_t is_over, failure; /* enum cct_status of its process */
+  int32_t is_over, failure; /* or passed; enum cct_status of its process */
 };
 
 struct run {
@@ -36,17 +36,18 @@ static int64_t later(int64_t a, int64_t b) {
 }
 
 /* When the step is asked for: the first host lane is through with the step before, all are with the last but three. */
-static int64_t asked_ns(struct run *run, const struct sim_local *local, int64_t index) {
+static int64_t asked_ns(struct run *run, const struct sim_local *local) {
   int n = sim_state_host_ns(&local->state, run->host_ns);
-  return later(n ? run->host_ns[0] : 0, local->through_ns[index % 4]);
+  return later(n ? run->host_ns[0] : 0, local->through_ns[local->n_steps % 4]);
 }
 
 static enum cct_status ask(struct run *run, int64_t index) {
   const struct cct_executor *x = run->x;
   int open = 0;
   for (int i = 0; i < x->count; i++) {
+    run->is_over[i] &= CCT_SEQUENCE_OVER;
     open += !run->is_over[i];
-    run->now_ns[i] = asked_ns(run, local_of(run, i), index);
+    run->now_ns[i] = asked_ns(run, local_of(run, i));
     run->not_before_ns[i] = 0;
   }
   if (!open)
@@ -84,7 +85,7 @@ static enum cct_status take_turns(struct run *run, int64_t index, int *is_over_o
   for (int rank = 0; rank < x->job->ranks; rank++) {
     if (run->turns[rank].failure)
       return (enum cct_status)run->turns[rank].failure; /* its process has said why */
-    *is_over_out &= run->turns[rank].is_over;
+    *is_over_out &= run->turns[rank].is_over == CCT_SEQUENCE_OVER;
   }
   return CCT_OK;
 }
@@ -104,7 +105,7 @@ static enum cct_status split(struct run *run) {
   struct cct_executor *x = run->x;
   struct cct_executor old = *x;
   for (int rank = 0; rank < x->job->ranks; rank++)
-    x->keys[rank] = cct_random_fold(run->turns[rank].key * 2 + (uint64_t)run->turns[rank].is_over,
+    x->keys[rank] = cct_random_fold(run->turns[rank].key * 4 + (uint64_t)run->turns[rank].is_over,
                                     (uint64_t)old.ranks->class_of[rank]);
   x->locals = NULL;
   x->local_of = NULL;
@@ -116,6 +117,8 @@ static enum cct_status split(struct run *run) {
     struct sim_local *local = &x->locals[i];
     const struct sim_local *from = &old.locals[old.local_of[old.ranks->class_of[local->rank]]];
     local->turn = from->turn;
+    local->is_bound = from->is_bound;
+    local->n_steps = from->n_steps;
     memcpy(local->through_ns, from->through_ns, sizeof local->through_ns);
     sim_state_copy(&local->state, &from->state);
   }
@@ -132,13 +135,17 @@ static enum cct_status bind_turns(struct run *run, int64_t index) {
     struct sim_local *local = &x->locals[i];
     const struct turn *turn = &run->turns[local->rank];
     int owned = local->rank - x->first;
+    local->is_passed = turn->is_over == CCT_SEQUENCE_PASSED;
+    if (local->is_passed)
+      continue;
     if (turn->is_over) {
       sim_state_bind(&local->state, NULL);
       continue;
     }
-    if (index == 0 || turn->key != local->turn)
+    if (!local->is_bound || turn->key != local->turn)
       status = sim_price_local(x, local, &run->bindings[owned]);
     local->turn = turn->key;
+    local->is_bound = 1;
     sim_state_hold(&local->state, run->now_ns[owned], run->not_before_ns[owned]);
   }
   int64_t worst = status; /* a rank that cannot be priced is known to its owner alone */
@@ -151,7 +158,10 @@ static void note_ends(struct run *run, int64_t index) {
   int lanes = run->sequence->n_host_lanes, has_performed = 0;
   for (int i = 0; i < x->n_locals; i++) {
     struct sim_local *local = &x->locals[i];
-    int64_t *through = &local->through_ns[index % 4];
+    int64_t *through = &local->through_ns[local->n_steps % 4];
+    if (local->is_passed)
+      continue;
+    local->n_steps++;
     for (int n = sim_state_host_ns(&local->state, run->host_ns); n > 0; n--)
       *through = later(*through, run->host_ns[n - 1]);
   }
@@ -224,12 +234,20 @@ static enum cct_status progress(struct cct_executor *x) {
   return CCT_OK;
 }
 
+static int64_t lane_end(struct cct_executor *x, int owned, int lane, int64_t step) {
+  int lanes = x->sequence->n_host_lanes;
+  return x->sequence->lane_end_ns[(step * x->count + owned) * lanes + lane];
+}
+
 enum cct_status sim_sequence(struct cct_executor *x, struct cct_sequence *sequence, struct cct_burst *burst) {
   size_t owned = (size_t)x->count + 1;
   int64_t start_ns = x->backend->world->ops->now_ns(x->backend->world);
   struct run run = {.x = x, .sequence = sequence};
   sequence->n_host_lanes = cct_job_host_lanes(x->job);
   sequence->progress = progress;
+  sequence->lane_end = lane_end;
+  sequence->is_virtual = 1;
+  x->sequence = sequence;
   sequence->steps = 0;
   sequence->binding_us = 0;
   run.turns = calloc((size_t)x->job->ranks + owned, sizeof *run.turns);
@@ -252,6 +270,7 @@ enum cct_status sim_sequence(struct cct_executor *x, struct cct_sequence *sequen
     finish(&run, burst);
   burst->start_ns = start_ns;
 out:
+  x->sequence = NULL;
   if (status)
     sim_forget_ranks(x);
   free(run.turns);

@@ -289,6 +289,17 @@ enum cct_status cct_cuda_hosts_quiet(struct cct_executor *x, int step) {
   return wait_until(x->hosts, are_quiet, 0, step) ? CCT_OK : (enum cct_status)atomic_load(&x->hosts->status);
 }
 
+enum cct_status cct_cuda_hosts_status(const struct cct_executor *x) {
+  return (enum cct_status)atomic_load(&x->hosts->status);
+}
+
+int64_t cct_cuda_hosts_lane_end(const struct cct_executor *x, int lane, int64_t step) {
+  const struct hosts *h = x->hosts;
+  return h && lane < h->n && atomic_load(&h->host[lane].through) > step
+             ? h->sequence->lane_end_ns[step * h->sequence->n_host_lanes + lane]
+             : -1;
+}
+
 void cct_cuda_hosts_bound(struct cct_executor *x, int step) {
   atomic_store(&x->hosts->n_bound, step + 1);
 }

@@ -283,6 +283,9 @@ enum cct_status cct_cuda_hosts_await(struct cct_executor *x, int step) CCT_CHECK
 enum cct_status cct_cuda_hosts_quiet(struct cct_executor *x,
                                      int step) CCT_CHECKED; /* all lanes are through those before */
 void cct_cuda_hosts_bound(struct cct_executor *x, int step);
+enum cct_status cct_cuda_hosts_status(const struct cct_executor *x); /* of a lane that failed meanwhile */
+/* Of a host lane, in lane order: when it was through with the step; -1: it is not, or there is but one lane. */
+int64_t cct_cuda_hosts_lane_end(const struct cct_executor *x, int lane, int64_t step);
 enum cct_status cct_cuda_hosts_step(struct cct_executor *x, int step) CCT_CHECKED;
 enum cct_status cct_cuda_hosts_end(struct cct_executor *x, int steps, enum cct_status status) CCT_CHECKED;
 

@@ -178,8 +178,12 @@ static int by_value(const void *a, const void *b) {
 }
 
 static enum cct_status nothing_to_do(struct cct_executor *x) { /* the GPU and NCCL go on by themselves */
-  (void)x;
-  return CCT_OK;
+  return x->hosts ? cct_cuda_hosts_status(x) : CCT_OK;
+}
+
+static int64_t lane_end(struct cct_executor *x, int owned, int lane, int64_t step) {
+  (void)owned;
+  return cct_cuda_hosts_lane_end(x, lane, step);
 }
 
 static enum cct_status prepare(struct run *run) {
@@ -188,6 +192,8 @@ static enum cct_status prepare(struct run *run) {
   size_t n_slots = (size_t)x->program->n_slots + 1, n_lanes = (size_t)x->program->n_lanes + 1;
   sequence->n_host_lanes = cct_job_host_lanes(x->job);
   sequence->progress = nothing_to_do;
+  sequence->lane_end = lane_end;
+  sequence->is_virtual = 0;
   sequence->steps = 0;
   sequence->binding_us = 0;
   for (int64_t i = 0; i < sequence->most_steps * sequence->n_host_lanes; i++)
