@@ -128,6 +128,10 @@ enum cct_option_scope {
     "serve: memory of one GPU for weights, activations and KV cache")                                                  \
   X(PREEMPT, "preempt", 0, WORD, 0, 0, "recompute", "recompute|offload", CCT_RUN, CELL,                                \
     "serve: what becomes of the cache of a pre-empted request: made again, or copied to the host and back")            \
+  X(DISAGGREGATE, "disaggregate", 0, TEXT, 0, 0, NULL, "P:D", CCT_RUN, CELL,                                           \
+    "serve: P replicas read prompts and D generate, of dp = P + D")                                                    \
+  X(KV_ROUTE, "kv-route", 0, WORD, 0, 0, "p2p", "p2p|host", CCT_RUN, CELL,                                             \
+    "serve: how caches get from the ones to the others: read in the peer's GPU memory, or through the host")           \
   X(SPECULATE, "speculate", 0, I64, 0, 32, "0", "K", CCT_RUN, CELL,                                                    \
     "serve: tokens drafted ahead of each decode, and verified in one step")                                            \
   X(ACCEPTANCE, "acceptance", 0, F64, 0, 1, "0.7", "P", CCT_RUN, CELL,                                                 \

@@ -28,7 +28,7 @@ static void print_batch(const struct cct_batch *batch) {
            (long long)batch->members[m].emitted);
   printf("]");
   for (int64_t k = 0; k < batch->n_moves; k++)
-    printf("%s%lld", k ? "," : ",\"moves\":[", (long long)batch->moves[k]);
+    printf("%s%lld", k ? "," : ",\"moves\":[", (long long)batch->moves[k].request);
   printf("%s}", batch->n_moves ? "]" : "");
 }
 

@@ -202,8 +202,8 @@ static void keep_events(struct cct_engine *e, const struct cct_batch *batch) {
       e->ends[e->n_ends++] = (struct event){member->request, e->steps};
   }
   for (int64_t k = 0; k < batch->n_moves; k++) {
-    e->moves[e->n_moves++] = (struct event){batch->moves[k], e->steps};
-    e->move_steps[batch->moves[k]] = e->steps;
+    e->moves[e->n_moves++] = (struct event){batch->moves[k].request, e->steps};
+    e->move_steps[batch->moves[k].request] = e->steps;
   }
 }
 
@@ -248,7 +248,7 @@ enum cct_status cct_engine_next(struct cct_engine *e, int64_t now_ns, struct cct
 }
 
 enum cct_status cct_engine_step(struct cct_engine *e, struct cct_engine_step *step_out) {
-  struct cct_engine_step step = {.is_empty = 1, .batches = e->batches};
+  struct cct_engine_step step = {.is_empty = 1, .stage = stage_of(e), .batches = e->batches};
   enum cct_status status = CCT_OK;
   for (int64_t i = 0; !status && i < e->plan.together; i++) {
     cct_scheduler_step(e->replicas[i].scheduler, &e->batches[i]);

@@ -28,8 +28,9 @@ struct cct_engine_plan {
 };
 
 struct cct_engine_step {
-  int is_over;                     /* nothing is left to do; the other fields do not count */
-  int is_empty;                    /* no replica has a member */
+  int is_over;  /* nothing is left to do; the other fields do not count */
+  int is_empty; /* no replica has a member */
+  enum cct_stage stage;
   int64_t start_ns;                /* SECONDS: nobody has anything to do before; 0: begin now */
   int64_t at;                      /* the step's number by which STEPS counts */
   const struct cct_batch *batches; /* [together]; until the next step */

@@ -28,8 +28,8 @@ struct cct_scheduler {
   int64_t free_blocks;
   int64_t returning[2]; /* blocks that come back in the step after the next one, and in the next */
   int64_t ended;
-  int is_late;    /* the step before emitted tokens, and lag is 1 */
-  int64_t *moves; /* of the step in hand, by their number among all */
+  int is_late;            /* the step before emitted tokens, and lag is 1 */
+  struct cct_move *moves; /* of the step in hand */
   /* DECODE: own numbers in the order in which they were handed: those that run or have ended, whose transfer is done,
    * that are in transfer, that wait for one */
   int64_t *handed;
@@ -232,6 +232,12 @@ static void schedule_running(struct step *step) {
   }
 }
 
+static void note_move(const struct cct_scheduler *s, struct cct_batch *batch, int64_t own) {
+  int64_t blocks = blocks_of(request_of(s, own)->input);
+  s->moves[batch->n_moves++] = (struct cct_move){s->first + own * s->stride, blocks};
+  batch->moved_blocks += blocks;
+}
+
 static int has_room(const struct step *step) {
   return step->budget > 0 && step->s->n_running < step->s->limits.sequences;
 }
@@ -259,8 +265,7 @@ static void begin_transfers(struct step *step) {
       break;
     tokens += input;
     s->n_fetched++;
-    s->moves[step->batch->n_moves++] = s->first + own * s->stride;
-    step->batch->moved_blocks += blocks_of(input);
+    note_move(s, step->batch, own);
   }
 }
 
@@ -308,10 +313,8 @@ static int conclude(struct cct_scheduler *s, struct cct_member *member) {
 /* The blocks of a request that has ended; a cache that another replica is to read stays. */
 static void give_back(struct cct_scheduler *s, struct cct_batch *batch, int64_t own) {
   struct state *state = &s->states[own];
-  const struct cct_request *r = request_of(s, own);
-  if (s->limits.stage == CCT_STAGE_PREFILL && r->output > 1) {
-    s->moves[batch->n_moves++] = s->first + own * s->stride;
-    batch->moved_blocks += blocks_of(r->input);
+  if (s->limits.stage == CCT_STAGE_PREFILL && request_of(s, own)->output > 1) {
+    note_move(s, batch, own);
     return;
   }
   if (s->limits.lag)

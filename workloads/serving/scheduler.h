@@ -61,6 +61,10 @@ struct cct_member { /* a request's part in a step */
   int is_decode;
 };
 
+struct cct_move {          /* a request changes replicas */
+  int64_t request, blocks; /* of its input */
+};
+
 struct cct_batch {
   const struct cct_member *members; /* in the order of scheduling; until the next step */
   int64_t n;
@@ -71,8 +75,8 @@ struct cct_batch {
   int64_t preempted, out_blocks, in_blocks;
   /* Requests that change replicas: PREFILL: whose last prompt token is computed in this step; DECODE: whose transfer
    * begins with it. Until the next step. */
-  const int64_t *moves;
-  int64_t n_moves, moved_blocks; /* of their inputs */
+  const struct cct_move *moves;
+  int64_t n_moves, moved_blocks;
 };
 
 struct cct_scheduler;

@@ -122,6 +122,8 @@ static int is_read(const struct cct_options *cell, enum cct_option_id id) {
     return w == CCT_WORKLOAD_SERVE && !cell->v[CCT_OPT_KV_TOKENS].has_value;
   case CCT_OPT_ACCEPTANCE:
     return w == CCT_WORKLOAD_SERVE && cell->v[CCT_OPT_SPECULATE].i > 0;
+  case CCT_OPT_KV_ROUTE:
+    return w == CCT_WORKLOAD_SERVE && cell->v[CCT_OPT_DISAGGREGATE].has_value;
   case CCT_OPT_SEQ_LEN:
   case CCT_OPT_MICRO_BATCH:
   case CCT_OPT_ACCUMULATION:
@@ -171,6 +173,8 @@ enum cct_workload cct_cell_only(enum cct_option_id id) {
   case CCT_OPT_PREEMPT:
   case CCT_OPT_SPECULATE:
   case CCT_OPT_ACCEPTANCE:
+  case CCT_OPT_DISAGGREGATE:
+  case CCT_OPT_KV_ROUTE:
   case CCT_OPT_ARRIVALS:
   case CCT_OPT_REQUEST_RATE:
   case CCT_OPT_BURSTINESS:
@@ -214,6 +218,8 @@ const char *cct_cell_unread(const struct cct_options *cell, enum cct_option_id i
     return "needs --request-rate";
   if (id == CCT_OPT_ACCEPTANCE && v[CCT_OPT_SPECULATE].i == 0)
     return "needs --speculate";
+  if (id == CCT_OPT_KV_ROUTE && !v[CCT_OPT_DISAGGREGATE].has_value)
+    return "needs --disaggregate";
   if (id == CCT_OPT_GPU_MEMORY && v[CCT_OPT_KV_TOKENS].has_value)
     return "--kv-tokens says already what the cache holds";
   if (id == CCT_OPT_CHECKPOINT && !v[CCT_OPT_CHECKPOINT_EVERY].has_value)

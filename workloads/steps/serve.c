@@ -11,10 +11,15 @@
  * worker: a second host lane does, and the engine awaits it. --overlap on: it awaits the ids of the step before, so
  * that it schedules and submits a step while the GPU works on the one before.
  *
+ *  caches     where prompts and generation are apart (--disaggregate), by a host lane of their own, `mover`, and a GPU
+ *             lane: prompts' to the host behind the step that completes them (--kv-route host), and from there, or from
+ *             the memory of the replica that has them (p2p), to where they are used
+ *
  * A full graph holds the form whole, so schedule, input, launch and read-back are what is left to submit; piecewise
  * graphs leave out the attention cores. */
 #include "workloads/steps/serve.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +32,7 @@ struct body {
   struct cct_serve *serve;
   int reader;                /* the host lane that reads back */
   int last[CCT_SERVE_FORMS]; /* entry with which each form ends; -1: not in this program */
-  int copy, sync;            /* of the read-back */
+  int transfer, mover;       /* lanes of caches that change replicas */
 };
 
 static int64_t larger(int64_t a, int64_t b) {
@@ -55,6 +60,17 @@ static void add_slots(struct cct_emit *e, struct cct_serve *serve) {
     s->swap_in = cct_program_add_slot(p, "swap_in", 0);
     s->out_bytes = cct_program_add_slot(p, "out_bytes", 0);
     s->in_bytes = cct_program_add_slot(p, "in_bytes", 0);
+  }
+  if (serve->is_staged) {
+    s->stage = cct_program_add_slot(p, "kv_out", 0);
+    s->stage_bytes = cct_program_add_slot(p, "kv_out_bytes", 0);
+  }
+  for (int i = 0; i < serve->n_sources; i++) {
+    char name[24];
+    snprintf(name, sizeof name, "kv_in_%d", i);
+    s->fetch[i] = cct_program_add_slot(p, name, 0);
+    snprintf(name, sizeof name, "kv_in_%d_bytes", i);
+    s->fetch_bytes[i] = cct_program_add_slot(p, name, 0);
   }
   if (serve->limits.drafts) {
     s->draft_tokens = cct_program_add_slot(p, "draft_tokens", serve->most_sequences);
@@ -90,6 +106,10 @@ static int64_t most_of(const struct cct_serve *serve, int slot) {
     return 24 * most + 4 * (serve->most_cache / CCT_BLOCK_TOKENS + serve->most_sequences);
   if (slot == s->out_bytes || slot == s->in_bytes)
     return (serve->most_cache / CCT_BLOCK_TOKENS + serve->most_sequences) * serve->block_bytes;
+  if (slot == s->stage_bytes)
+    return serve->most_stage_blocks * serve->block_bytes;
+  if (serve->is_staged && slot == s->fetch_bytes[0])
+    return serve->most_fetch_blocks * serve->block_bytes;
   if (slot == s->logits || slot == s->decode)
     return larger(serve->most_decode, serve->most_sequences * (serve->limits.drafts + 1));
   if (slot == s->sequences || slot == s->draft_tokens)
@@ -145,6 +165,11 @@ static int add_copy(struct body *b, const char *name, enum cct_direction directi
   op.copy.bytes = bytes;
   op.copy.carries_binding = is_up && !strcmp(name, "input");
   return cct_program_add(e->program, &op, waits, n_waits);
+}
+
+static int add_sync(struct body *b, const char *name, int lane, int host, const struct cct_wait *wait) {
+  struct cct_op sync = {.kind = CCT_OP_SYNC, .name = name, .lane = lane, .host = host, .reads = {-1, -1}, .writes = -1};
+  return cct_program_add(b->e->program, &sync, wait, wait != NULL);
 }
 
 /* ---- the parts ---- */
@@ -244,11 +269,13 @@ static void add_host_wait(struct cct_emit *e, int id, int is_previous) {
   (void)cct_program_add(e->program, &collect, &wait, 1);
 }
 
-static int add_sync(struct body *b, int host, const struct cct_wait *wait) {
-  struct cct_emit *e = b->e;
-  struct cct_op sync = {
-      .kind = CCT_OP_SYNC, .name = "ids_sync", .lane = e->readback, .host = host, .reads = {-1, -1}, .writes = -1};
-  return cct_program_add(e->program, &sync, wait, wait != NULL);
+/* For the end of whatever the step computes. */
+static int wait_forms(const struct body *b, struct cct_wait waits[CCT_SERVE_FORMS]) {
+  int n = 0;
+  for (int form = 0; form < CCT_SERVE_FORMS; form++)
+    if (b->last[form] >= 0)
+      waits[n++] = (struct cct_wait){b->last[form], 0};
+  return n;
 }
 
 static void read_back(struct body *b) {
@@ -256,21 +283,18 @@ static void read_back(struct body *b) {
   const struct cct_serve *serve = b->serve;
   const struct cct_quantity bytes = cct_per_slot(4 * (serve->limits.drafts + 1), serve->slots.sequences);
   struct cct_wait sampled[CCT_SERVE_FORMS];
-  int n = 0;
-  for (int form = 0; form < CCT_SERVE_FORMS; form++)
-    if (b->last[form] >= 0)
-      sampled[n++] = (struct cct_wait){b->last[form], 0};
+  int n = wait_forms(b, sampled);
   int is_late = serve->is_overlapped, is_apart = is_late || serve->is_worker;
   if (is_late && !serve->is_worker) { /* awaits the copy of the step before: in front of this step's */
     struct cct_wait previous = {e->program->n_ops + 2, 1};
-    (void)add_sync(b, e->host, &previous);
+    (void)add_sync(b, "ids_sync", e->readback, e->host, &previous);
   }
   int busy = open_case(e, serve->slots.busy, 1);
   (void)add_copy(b, "ids_back", CCT_COPY_D2H, bytes, is_apart ? e->readback : e->compute, b->reader, sampled,
                  is_apart ? n : 0);
   int sync = -1;
   if (serve->is_worker)
-    sync = add_sync(b, b->reader, NULL);
+    sync = add_sync(b, "ids_sync", e->readback, b->reader, NULL);
   else if (!is_late)
     cct_emit_sync(e, "ids_sync", e->compute);
   if (serve->is_worker && !is_late)
@@ -278,6 +302,55 @@ static void read_back(struct body *b) {
   cct_emit_close_bracket(e, busy);
   if (serve->is_worker && is_late)
     add_host_wait(e, sync, 1);
+}
+
+/* ---- caches that change replicas ---- */
+
+/* From the memory of the replica that read the prompt: member `peer` of those with the same part of the layers. */
+static void add_peer_copy(struct body *b, int group, int peer, const int buffers[2]) {
+  struct cct_emit *e = b->e;
+  struct cct_op op = {.kind = CCT_OP_COPY,
+                      .name = "kv_read",
+                      .lane = b->transfer,
+                      .host = b->mover,
+                      .reads = {buffers[0], -1},
+                      .writes = buffers[1]};
+  op.copy.direction = CCT_COPY_P2P;
+  op.copy.memory = CCT_MEM_DEVICE;
+  op.copy.bytes = cct_per_slot(1, b->serve->slots.fetch_bytes[peer]);
+  op.copy.group = group;
+  op.copy.peer = peer;
+  (void)cct_program_add(e->program, &op, NULL, 0);
+}
+
+static void move_caches(struct body *b) {
+  struct cct_emit *e = b->e;
+  struct cct_serve *serve = b->serve;
+  const struct cct_serve_slots *s = &serve->slots;
+  struct cct_wait computed[CCT_SERVE_FORMS];
+  int n = wait_forms(b, computed), open, group = -1, buffers[2] = {-1, -1};
+  if (!serve->prefills)
+    return;
+  if (!serve->is_staged) {
+    const struct cct_quantity most = cct_constant(serve->most_fetch_blocks * serve->block_bytes);
+    group = cct_job_add_group(e->job, "replicas", (int)serve->replicas, (int)serve->tp);
+    buffers[0] = cct_program_add_buffer(e->program, "kv_left", most, CCT_MEM_DEVICE, 0);
+    buffers[1] = cct_program_add_buffer(e->program, "kv_read", most, CCT_MEM_DEVICE, 0);
+  } else {
+    open = open_case(e, s->stage, 1);
+    (void)add_copy(b, "kv_out", CCT_COPY_D2H, cct_per_slot(1, s->stage_bytes), b->transfer, b->mover, computed, n);
+    (void)add_sync(b, "kv_out_sync", b->transfer, b->mover, NULL);
+    cct_emit_close_bracket(e, open);
+  }
+  for (int i = 0; i < serve->n_sources; i++) {
+    open = open_case(e, s->fetch[i], 1);
+    if (serve->is_staged)
+      (void)add_copy(b, "kv_in", CCT_COPY_H2D, cct_per_slot(1, s->fetch_bytes[i]), b->transfer, b->mover, NULL, 0);
+    else
+      add_peer_copy(b, group, i, buffers);
+    (void)add_sync(b, "kv_sync", b->transfer, b->mover, NULL);
+    cct_emit_close_bracket(e, open);
+  }
 }
 
 static enum cct_status emit(struct cct_emit *e) {
@@ -289,6 +362,10 @@ static enum cct_status emit(struct cct_emit *e) {
     e->readback = cct_program_add_lane(e->program, "readback", CCT_LANE_STREAM);
   if (serve->is_worker)
     b.reader = cct_program_add_lane(e->program, "reader", CCT_LANE_HOST);
+  if (serve->prefills) {
+    b.transfer = cct_program_add_lane(e->program, "transfer", CCT_LANE_STREAM);
+    b.mover = cct_program_add_lane(e->program, "mover", CCT_LANE_HOST);
+  }
   e->b_caches = malloc((size_t)e->model->n_layers * sizeof *e->b_caches);
   if (!e->b_caches)
     return cct_fail(CCT_NOMEM, "out of memory");
@@ -306,6 +383,7 @@ static enum cct_status emit(struct cct_emit *e) {
   if (status)
     return status;
   read_back(&b);
+  move_caches(&b);
   hold_most(e, serve);
   return CCT_OK;
 }

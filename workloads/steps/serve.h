@@ -17,7 +17,7 @@
 #define CCT_WORKLOADS_STEPS_SERVE_H
 
 #include "base/option.h"
-#include "workloads/serving/engine.h"
+#include "workloads/serving/cluster.h"
 #include "workloads/serving/metrics.h"
 #include "workloads/shape/layout.h"
 
@@ -31,6 +31,7 @@ enum cct_serve_form {
 const char *cct_serve_form_name(enum cct_serve_form form);
 
 #define CCT_MOST_CAPTURES 64
+#define CCT_MOST_SOURCES  32 /* replicas that prompts are read on, where caches are read in their memory */
 
 struct cct_serve_slots { /* of the program; -1: it has none */
   int form, busy, tokens, shard, rows, sequences, logits, input_bytes;
@@ -39,13 +40,18 @@ struct cct_serve_slots { /* of the program; -1: it has none */
   int draft_tokens, draft_shard, draft_rows, draft_kv; /* of a draft pass */
   int pairs[CCT_MAX_KINDS], kv[CCT_MAX_KINDS];         /* by kind of layer */
   int pairs_decode[CCT_MAX_KINDS], kv_decode[CCT_MAX_KINDS];
+  /* Prompts and generation apart: of what goes to the host, and of what is read from each source (the host: one). */
+  int stage, stage_bytes, fetch[CCT_MOST_SOURCES], fetch_bytes[CCT_MOST_SOURCES];
 };
 
 struct cct_serve {
   struct cct_request_plan requests; /* .trace is owned; .seed, as that of the limits, is the cell's */
   struct cct_limits limits;
-  struct cct_slo slo;         /* all 0: none */
-  int64_t replicas, together; /* data-parallel replicas; those that step together */
+  struct cct_slo slo;                           /* all 0: none */
+  int64_t replicas, together;                   /* data-parallel replicas; those that step together */
+  int64_t prefills, decodes;                    /* of the replicas, where they have different work; 0: they have not */
+  int is_staged, n_sources;                     /* caches go through the host; what they are read from, 0: they stay */
+  int64_t most_fetch_blocks, most_stage_blocks; /* of a step */
   int64_t tp, ep;
   int64_t captures[CCT_MOST_CAPTURES];
   int n_captures;
@@ -78,6 +84,8 @@ struct cct_serve_step cct_serve_step_of(const struct cct_serve *serve, const str
 /* A step of this form and size with the most of everything else: what a graph of that size is captured with, and
  * buffers have to hold. The slots of swapped caches are left as they are. */
 void cct_serve_bind_size(const struct cct_serve *serve, const struct cct_serve_step *what, int64_t *slots);
+/* Transfers of so many bytes, everywhere; 0: none. */
+void cct_serve_bind_transfers(const struct cct_serve *serve, int64_t bytes, int64_t *slots);
 /* The slots of a rank of the engine's replica `replica`; every other slot of the program is left as it is. */
 void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step *step, int64_t replica, int64_t *slots);
 
@@ -86,13 +94,29 @@ void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step 
 struct cct_serve_row { /* a step of an engine: the largest of its replicas' figures, and the cache of all of them */
   enum cct_serve_form form;
   int64_t tokens, padded, sequences, blocks, preempted;
+  int64_t moved, moved_blocks; /* requests that change replicas (scheduler.h, moves) */
   int64_t begin_ns, end_ns,
       known_ns;        /* where it was performed: on the engine's host lane, and when its tokens became known */
   int64_t submissions; /* of one rank; where it was counted */
 };
 
+int cct_serve_engines(const struct cct_serve *serve);
 struct cct_engine_plan cct_serve_engine(const struct cct_serve *serve, int number);
+struct cct_cluster_plan cct_serve_cluster(const struct cct_serve *serve); /* of prefills > 0 */
+int cct_serve_is_clocked(const struct cct_serve *serve);                  /* a run's clock decides what its steps do */
 struct cct_serve_row cct_serve_row_of(const struct cct_serve *serve, const struct cct_engine_step *step);
+/* The steps of engine `number`, one by one, where no clock decides (CCT_USAGE where one does). Closed whatever it says.
+ */
+struct cct_serve_walk {
+  int number;
+  struct cct_engine *engine;
+  struct cct_cluster *cluster;
+  struct cct_cluster_turn *turns;
+};
+enum cct_status cct_serve_walk_open(const struct cct_serve *serve, const struct cct_requests *requests, int number,
+                                    struct cct_serve_walk *walk) CCT_CHECKED;
+enum cct_status cct_serve_walk_next(struct cct_serve_walk *walk, struct cct_engine_step *step_out) CCT_CHECKED;
+void cct_serve_walk_close(struct cct_serve_walk *walk);
 /* The steps of engine `number` without performing them. CCT_USAGE where the clock of a run decides. free() the rows. */
 enum cct_status cct_serve_schedule(const struct cct_serve *serve, const struct cct_requests *requests, int number,
                                    struct cct_serve_row **rows_out, int64_t *n_out) CCT_CHECKED;

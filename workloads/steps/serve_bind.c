@@ -81,6 +81,33 @@ static void bind_size(const struct cct_serve *serve, const struct cct_serve_step
     bind_drafts(serve, what, sequences, slots);
 }
 
+/* ---- caches that change replicas ---- */
+
+static void bind_transfer(int64_t *slots, int is_there, int bytes_slot, int64_t bytes) {
+  set(slots, is_there, bytes > 0);
+  set(slots, bytes_slot, bytes);
+}
+
+void cct_serve_bind_transfers(const struct cct_serve *serve, int64_t bytes, int64_t *slots) {
+  const struct cct_serve_slots *s = &serve->slots;
+  int64_t stage = serve->most_stage_blocks * serve->block_bytes, fetch = serve->most_fetch_blocks * serve->block_bytes;
+  bind_transfer(slots, s->stage, s->stage_bytes, bytes < stage ? bytes : stage);
+  for (int i = 0; i < serve->n_sources; i++)
+    bind_transfer(slots, s->fetch[i], s->fetch_bytes[i], bytes < fetch ? bytes : fetch);
+}
+
+static void bind_moves(const struct cct_serve *serve, const struct cct_engine_step *step, const struct cct_batch *batch,
+                       int64_t *slots) {
+  const struct cct_serve_slots *s = &serve->slots;
+  int64_t bytes[CCT_MOST_SOURCES] = {0};
+  int is_decode = step->stage == CCT_STAGE_DECODE;
+  for (int64_t k = 0; is_decode && k < batch->n_moves; k++)
+    bytes[batch->moves[k].request % serve->n_sources] += batch->moves[k].blocks * serve->block_bytes;
+  bind_transfer(slots, s->stage, s->stage_bytes, is_decode ? 0 : batch->moved_blocks * serve->block_bytes);
+  for (int i = 0; i < serve->n_sources; i++)
+    bind_transfer(slots, s->fetch[i], s->fetch_bytes[i], bytes[i]);
+}
+
 void cct_serve_bind_size(const struct cct_serve *serve, const struct cct_serve_step *what, int64_t *slots) {
   const struct cct_serve_slots *s = &serve->slots;
   bind_size(serve, what, serve->most_sequences, serve->most_sequences * (serve->limits.drafts + 1), slots);
@@ -118,6 +145,7 @@ void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step 
   set(slots, s->in_bytes, batch->in_blocks * serve->block_bytes);
   set(slots, s->form, what.form);
   set(slots, s->busy, what.form != CCT_SERVE_IDLE);
+  bind_moves(serve, step, batch, slots);
   if (what.form == CCT_SERVE_IDLE)
     return;
   bind_size(serve, &what, sequences, logits, slots);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,10 +135,52 @@ static enum cct_status plan_experts(const struct cct_model *model, const struct 
   return CCT_OK;
 }
 
+/* "P:D": of dp replicas, which read prompts and which generate. */
+static enum cct_status plan_stages(const struct cct_options *cell, struct cct_serve *serve) {
+  const char *text = cell->v[CCT_OPT_DISAGGREGATE].s;
+  char *colon = NULL, *end = NULL;
+  if (!cell->v[CCT_OPT_DISAGGREGATE].has_value)
+    return CCT_OK;
+  serve->prefills = isdigit((unsigned char)*text) ? strtoll(text, &colon, 10) : 0;
+  if (serve->prefills && *colon == ':' && isdigit((unsigned char)colon[1]))
+    serve->decodes = strtoll(colon + 1, &end, 10);
+  if (serve->prefills < 1 || serve->decodes < 1 || *end)
+    return cct_fail(CCT_USAGE, "--disaggregate %s: P:D, replicas that read prompts and that generate, each at least 1",
+                    text);
+  if (serve->together > 1)
+    return cct_fail(CCT_USAGE,
+                    "--disaggregate %s: experts spread over replicas (ep) make them step together, and these "
+                    "have different steps; an ep of at most tp",
+                    text);
+  if (serve->prefills + serve->decodes != serve->replicas)
+    return cct_fail(CCT_USAGE, "--disaggregate %s: %lld replicas, and the layout has dp=%lld: dp=%lld, or another P:D",
+                    text, (long long)(serve->prefills + serve->decodes), (long long)serve->replicas,
+                    (long long)(serve->prefills + serve->decodes));
+  serve->is_staged = is_word(cell, CCT_OPT_KV_ROUTE, "host");
+  serve->n_sources = serve->is_staged ? 1 : (int)serve->prefills;
+  if (serve->prefills > CCT_MOST_SOURCES && !serve->is_staged)
+    return cct_fail(CCT_USAGE, "--disaggregate %s: caches are read from up to %d replicas' memory: --kv-route host",
+                    text, CCT_MOST_SOURCES);
+  return CCT_OK;
+}
+
+/* A step begins transfers of one input, or of `tokens` tokens in all; prompts that end in one are those of its tokens,
+ * and what was computed of one before, or of all that were off-loaded. */
+static void plan_transfers(struct cct_serve *serve) {
+  const struct cct_limits *limits = &serve->limits;
+  int64_t longest = cct_share(serve->longest, CCT_BLOCK_TOKENS), rows = serve->most_sequences;
+  int64_t together = limits->tokens / CCT_BLOCK_TOKENS + (rows < limits->tokens ? rows : limits->tokens);
+  int64_t all = serve->most_cache / CCT_BLOCK_TOKENS + rows;
+  int64_t ending = limits->is_offload ? all : together + longest;
+  serve->most_fetch_blocks = longest > together ? longest : together;
+  serve->most_fetch_blocks = serve->most_fetch_blocks < all ? serve->most_fetch_blocks : all;
+  serve->most_stage_blocks = ending < all ? ending : all;
+}
+
 static void plan_sizes(const struct cct_model *model, struct cct_serve *serve) {
   const struct cct_request_plan *requests = &serve->requests;
   int64_t at_once = requests->arrivals == CCT_ARRIVE_CLOSED ? requests->concurrency : requests->n;
-  int64_t sequences = cct_share(at_once, serve->replicas);
+  int64_t sequences = serve->prefills ? at_once : cct_share(at_once, serve->replicas);
   serve->most_sequences = sequences < serve->limits.sequences ? sequences : serve->limits.sequences;
   int64_t decode = serve->most_sequences * (serve->limits.drafts + 1), longest = serve->most_sequences * serve->longest;
   int64_t mixed = serve->limits.tokens < longest ? serve->limits.tokens : longest;
@@ -194,6 +237,8 @@ static enum cct_status fill(const struct cct_model *model, const struct cct_layo
   plan_captures(serve);
   enum cct_status status = check_cell(layout, cell);
   if (!status)
+    status = plan_stages(cell, serve);
+  if (!status)
     status = plan_requests(cell, serve);
   if (!status && v[CCT_OPT_SLO].has_value)
     status = cct_slo_parse(v[CCT_OPT_SLO].s, &serve->slo);
@@ -212,10 +257,12 @@ static enum cct_status fill(const struct cct_model *model, const struct cct_layo
                     "--chunked-prefill off: the longest request has %lld tokens, and a step takes %lld: "
                     "--max-batched-tokens %lld",
                     (long long)serve->longest, (long long)serve->limits.tokens, (long long)serve->longest);
-  if (serve->requests.arrivals == CCT_ARRIVE_CLOSED && serve->requests.concurrency < serve->replicas)
+  int64_t takers = serve->prefills ? serve->prefills : serve->replicas;
+  if (serve->requests.arrivals == CCT_ARRIVE_CLOSED && serve->requests.concurrency < takers)
     return cct_fail(CCT_USAGE, "--concurrency %lld: %lld replicas need at least one request each",
-                    (long long)serve->requests.concurrency, (long long)serve->replicas);
+                    (long long)serve->requests.concurrency, (long long)takers);
   plan_sizes(model, serve);
+  plan_transfers(serve);
   return plan_experts(model, layout, cell, serve);
 }
 
