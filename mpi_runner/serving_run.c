@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "mpi_runner/serving_run.h"
+#include "mpi_runner/serving_driver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,35 +10,13 @@
 #define TIME_TAG 79
 #define RING     4 /* steps whose bindings are in use at once */
 
-struct engine {
-  int number, first_rank, ranks;
-  int first_owned, n_owned; /* of its ranks, here: places among the owned ones */
-  int leader, is_leader;    /* the process of its first rank */
-  int is_over;
-  struct cct_engine *engine;
-  struct cct_serve_row *rows; /* the leader's */
-  size_t n, capacity;
-};
-
-struct driver {
-  const struct cct_serving_run *run;
-  const struct cct_program *program;
-  struct cct_sequence *sequence;
-  int first, count;
-  int *owners; /* [process]: first rank that it owns; [size]: ranks */
-  struct engine *engines;
-  int n_engines;
-  int64_t *slots;       /* [RING][count][n_slots] */
-  int64_t *submissions; /* by form, swap_out, swap_in; -1: not counted yet */
-};
-
 static int ranks_of(const struct cct_serve *serve) {
   return (int)(serve->tp * serve->together);
 }
 
 /* ---- telling the time ---- */
 
-static enum cct_status finish(struct driver *d, struct cct_request *request) {
+enum cct_status cct_serving_finish(struct serving_driver *d, struct cct_request *request) {
   const struct cct_world *world = d->run->world;
   enum cct_status status = CCT_OK;
   int done = 0;
@@ -48,21 +26,20 @@ static enum cct_status finish(struct driver *d, struct cct_request *request) {
   return status;
 }
 
-/* The leader's time, on every process that has a rank of the engine. */
-static enum cct_status agree_on_time(struct driver *d, const struct engine *e, int64_t *now_ns) {
+enum cct_status cct_serving_agree(struct serving_driver *d, const struct serving_engine *e, int64_t *now_ns) {
   const struct cct_world *world = d->run->world;
   struct cct_request *request;
   enum cct_status status = CCT_OK;
   if (!e->is_leader) {
     status = world->ops->irecv(world, now_ns, sizeof *now_ns, e->leader, TIME_TAG, &request);
-    return status ? status : finish(d, request);
+    return status ? status : cct_serving_finish(d, request);
   }
   for (int p = 0; !status && p < world->size; p++) {
     if (p == world->rank || d->owners[p + 1] <= e->first_rank || d->owners[p] >= e->first_rank + e->ranks)
       continue;
     status = world->ops->isend(world, now_ns, sizeof *now_ns, p, TIME_TAG, &request);
     if (!status)
-      status = finish(d, request);
+      status = cct_serving_finish(d, request);
   }
   return status;
 }
@@ -70,7 +47,7 @@ static enum cct_status agree_on_time(struct driver *d, const struct engine *e, i
 /* ---- a step ---- */
 
 /* Submissions of one rank that is bound so: they follow from what the cases choose. */
-static int64_t count_submissions(struct driver *d, const int64_t *slots) {
+static int64_t count_submissions(struct serving_driver *d, const int64_t *slots) {
   const struct cct_serve_slots *s = &d->run->serve->slots;
   int64_t out = s->swap_out >= 0 && slots[s->swap_out], in = s->swap_in >= 0 && slots[s->swap_in];
   int64_t *known = &d->submissions[(slots[s->form] * 2 + out) * 2 + in];
@@ -83,24 +60,26 @@ static int64_t count_submissions(struct driver *d, const int64_t *slots) {
   return *known;
 }
 
-static enum cct_status add_row(struct driver *d, struct engine *e, const struct cct_engine_step *step, int64_t now_ns,
-                               const int64_t *slots) {
+static enum cct_status add_row(struct serving_driver *d, struct serving_engine *e, const struct cct_engine_step *step,
+                               int64_t index, int64_t now_ns, const int64_t *slots) {
   enum cct_status status = cct_grow((void **)&e->rows, &e->capacity, e->n + 1, sizeof *e->rows);
   if (status)
     return status;
   e->rows[e->n] = cct_serve_row_of(d->run->serve, step);
   e->rows[e->n].begin_ns = step->start_ns > now_ns ? step->start_ns : now_ns;
   e->rows[e->n].submissions = count_submissions(d, slots);
+  e->rows[e->n].index = index;
   e->n++;
   return CCT_OK;
 }
 
-static int64_t *slots_at(const struct driver *d, int64_t index, int owned) {
+static int64_t *slots_at(const struct serving_driver *d, int64_t index, int owned) {
   return d->slots + ((index % RING) * d->count + owned) * d->program->n_slots;
 }
 
-static void bind_owned(const struct driver *d, const struct engine *e, const struct cct_engine_step *step,
-                       int64_t index, struct cct_binding *bindings, int64_t *not_before_ns) {
+static void bind_owned(const struct serving_driver *d, const struct serving_engine *e,
+                       const struct cct_engine_step *step, int64_t index, struct cct_binding *bindings,
+                       int64_t *not_before_ns) {
   const struct cct_serve *serve = d->run->serve;
   for (int k = 0; k < e->n_owned; k++) {
     int owned = e->first_owned + k, rank = d->first + owned;
@@ -113,37 +92,46 @@ static void bind_owned(const struct driver *d, const struct engine *e, const str
   }
 }
 
+/* An engine that needs no other. */
+static enum cct_status next_alone(struct serving_driver *d, const struct serving_engine *e, int64_t *now,
+                                  struct cct_engine_step *step) {
+  enum cct_status status = CCT_OK;
+  if (!d->run->clock && d->run->requests->arrivals == CCT_ARRIVE_SECONDS)
+    status = cct_serving_agree(d, e, now);
+  return status ? status : cct_engine_next(e->engine, *now, step);
+}
+
 static enum cct_status next(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
                             int64_t *not_before_ns, int *is_over) {
-  struct driver *d = context;
-  enum cct_status status = CCT_OK;
+  struct serving_driver *d = context;
+  enum cct_status status = d->stages ? cct_stages_ask(d, now_ns) : CCT_OK;
   if (index % 64 == 63 && d->run->measure.progress)
     d->run->measure.progress(d->run->measure.context, "step", index);
   for (int i = 0; !status && i < d->n_engines; i++) {
-    struct engine *e = &d->engines[i];
+    struct serving_engine *e = &d->engines[i];
     struct cct_engine_step step = {.is_over = 1};
     int64_t now = now_ns[e->first_owned];
+    int is_passed = 0;
     if (!e->is_over && d->run->clock)
       now = d->run->clock(d->run->clock_context, e->number, index, now);
-    else if (!e->is_over && d->run->requests->arrivals == CCT_ARRIVE_SECONDS)
-      status = agree_on_time(d, e, &now);
-    if (!status && !e->is_over)
-      status = cct_engine_next(e->engine, now, &step);
-    e->is_over = step.is_over;
+    if (!e->is_over)
+      status = d->stages ? cct_stages_next(d, e, &now, &step, &is_passed) : next_alone(d, e, &now, &step);
+    e->is_over = step.is_over && !is_passed;
     for (int k = 0; k < e->n_owned; k++)
-      is_over[e->first_owned + k] = e->is_over;
-    if (status || e->is_over)
+      is_over[e->first_owned + k] = is_passed ? CCT_SEQUENCE_PASSED : e->is_over;
+    if (status || e->is_over || is_passed)
       continue;
     bind_owned(d, e, &step, index, bindings, not_before_ns);
     if (e->is_leader)
-      status = add_row(d, e, &step, now, slots_at(d, index, e->first_owned));
+      status = add_row(d, e, &step, index, now, slots_at(d, index, e->first_owned));
   }
   return status;
 }
 
 /* ---- opening and closing ---- */
 
-static void close_driver(struct driver *d) {
+static void close_driver(struct serving_driver *d) {
+  cct_stages_close(d);
   for (int i = 0; d->engines && i < d->n_engines; i++) {
     cct_engine_free(d->engines[i].engine);
     free(d->engines[i].rows);
@@ -155,7 +143,7 @@ static void close_driver(struct driver *d) {
 }
 
 /* Which process owns which ranks: everyone's first. */
-static enum cct_status find_owners(struct driver *d) {
+static enum cct_status find_owners(struct serving_driver *d) {
   const struct cct_world *world = d->run->world;
   d->owners = malloc(((size_t)world->size + 1) * sizeof *d->owners);
   if (!d->owners)
@@ -164,25 +152,26 @@ static enum cct_status find_owners(struct driver *d) {
   return world->ops->allgather(world, &d->first, sizeof d->first, d->owners);
 }
 
-static enum cct_status open_engine(struct driver *d, int number) {
+static enum cct_status open_engine(struct serving_driver *d, int number) {
   int ranks = ranks_of(d->run->serve), first = number * ranks, end = first + ranks, p = 0;
   int owned_end = d->first + d->count;
   if (first >= owned_end || end <= d->first)
     return CCT_OK;
   while (d->owners[p + 1] <= first)
     p++;
-  struct engine *e = &d->engines[d->n_engines++];
-  *e = (struct engine){.number = number, .first_rank = first, .ranks = ranks, .leader = p};
+  struct serving_engine *e = &d->engines[d->n_engines++];
+  *e = (struct serving_engine){.number = number, .first_rank = first, .ranks = ranks, .leader = p};
   e->is_leader = p == d->run->world->rank;
   e->first_owned = first > d->first ? first - d->first : 0;
   e->n_owned = (end < owned_end ? end : owned_end) - d->first - e->first_owned;
   struct cct_engine_plan plan = cct_serve_engine(d->run->serve, number);
-  return cct_engine_new(&plan, d->run->requests, &e->engine);
+  return d->run->serve->prefills ? CCT_OK : cct_engine_new(&plan, d->run->requests, &e->engine);
 }
 
-static enum cct_status open_driver(const struct cct_serving_run *run, struct cct_sequence *sequence, struct driver *d) {
+static enum cct_status open_driver(const struct cct_serving_run *run, struct cct_sequence *sequence,
+                                   struct serving_driver *d) {
   int engines = run->job->ranks / ranks_of(run->serve);
-  *d = (struct driver){.run = run, .program = run->job->roles[0].program, .sequence = sequence};
+  *d = (struct serving_driver){.run = run, .program = run->job->roles[0].program, .sequence = sequence};
   run->ops->owned(run->executor, &d->first, &d->count);
   enum cct_status status = find_owners(d);
   d->engines = calloc((size_t)engines, sizeof *d->engines);
@@ -194,6 +183,8 @@ static enum cct_status open_driver(const struct cct_serving_run *run, struct cct
     d->submissions[i] = -1;
   for (int i = 0; !status && i < engines; i++)
     status = open_engine(d, i);
+  if (!status && run->serve->prefills)
+    status = cct_stages_open(d);
   return status;
 }
 
@@ -203,50 +194,48 @@ static int64_t most_steps(const struct cct_serving_run *run) {
   int64_t steps = 1000, tokens = run->serve->limits.tokens;
   for (int64_t i = 0; i < run->requests->n; i++)
     steps += 2 * (run->requests->items[i].output + run->requests->items[i].input / tokens + 2);
-  return steps;
+  return run->serve->prefills ? 2 * run->serve->replicas * steps : steps; /* each in its turn, with empty ones */
 }
 
 /* ---- a run ---- */
 
-static enum cct_status take_times(struct driver *d, const struct cct_sequence *sequence, struct engine *e,
-                                  struct cct_serving_engine *out) {
-  const struct cct_serve *serve = d->run->serve;
-  int64_t lanes = sequence->n_host_lanes, known_lane = serve->is_worker ? 1 : 0;
-  int64_t later = serve->is_overlapped && !serve->is_worker, n = (int64_t)e->n;
+static enum cct_status take_times(struct serving_driver *d, struct serving_engine *e, struct cct_serving_engine *out) {
   int64_t *begin_ns = malloc((e->n + 1) * sizeof *begin_ns), *known_ns = malloc((e->n + 1) * sizeof *known_ns);
   enum cct_status status = begin_ns && known_ns ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
-  for (int64_t s = 0; !status && s < n; s++) {
-    const int64_t *end_ns = &sequence->lane_end_ns[(s * d->count + e->first_owned) * lanes];
-    const int64_t *known = end_ns + (s + later < n ? later : 0) * d->count * lanes;
-    e->rows[s].end_ns = end_ns[0];
-    e->rows[s].known_ns = known_ns[s] = known[known_lane];
-    begin_ns[s] = e->rows[s].begin_ns;
-  }
   struct cct_history history = cct_engine_history(e->engine);
-  if (!status)
-    status = cct_serve_times(d->run->requests, &history, serve->replicas,
+  if (!status) {
+    cct_serving_note_times(d, e, begin_ns, known_ns);
+    status = cct_serve_times(d->run->requests, &history, d->run->serve->replicas,
                              &(struct cct_step_times){begin_ns, known_ns, NULL}, NULL, &out->times);
+  }
   free(begin_ns);
   free(known_ns);
-  if (status)
-    return status;
-  out->number = e->number;
-  out->rows = e->rows;
-  out->n = n;
-  e->rows = NULL;
-  return CCT_OK;
+  return status;
 }
 
-static enum cct_status take_result(struct driver *d, const struct cct_sequence *sequence,
-                                   struct cct_serving_result *result) {
+static enum cct_status take_result(struct serving_driver *d, struct cct_serving_result *result) {
   enum cct_status status = CCT_OK;
-  result->binding_us = sequence->binding_us;
+  result->binding_us = d->sequence->binding_us;
   result->engines = calloc((size_t)d->n_engines + 1, sizeof *result->engines);
   if (!result->engines)
-    return cct_fail(CCT_NOMEM, "out of memory");
-  for (int i = 0; !status && i < d->n_engines; i++)
-    if (d->engines[i].is_leader)
-      status = take_times(d, sequence, &d->engines[i], &result->engines[result->n_engines++]);
+    status = cct_fail(CCT_NOMEM, "out of memory");
+  if (d->stages) {
+    status = cct_world_agree(d->run->world, status, d->run->measure.name, d->run->measure.patience_ns);
+    status = status ? status : cct_stages_times(d, result);
+  }
+  for (int i = 0; !status && i < d->n_engines; i++) {
+    struct serving_engine *e = &d->engines[i];
+    struct cct_serving_engine *out = &result->engines[result->n_engines];
+    if (!e->is_leader)
+      continue;
+    result->n_engines++;
+    if (!d->stages)
+      status = take_times(d, e, out);
+    out->number = e->number;
+    out->rows = e->rows;
+    out->n = (int64_t)e->n;
+    e->rows = NULL;
+  }
   return status;
 }
 
@@ -267,7 +256,7 @@ enum cct_status cct_serving_measure(const struct cct_serving_run *run, int count
 }
 
 enum cct_status cct_serving_perform(const struct cct_serving_run *run, struct cct_serving_result *result_out) {
-  struct driver driver;
+  struct serving_driver driver;
   struct cct_sequence sequence = {.context = &driver, .next = next, .most_steps = most_steps(run)};
   struct cct_serving_result result = {0};
   enum cct_status status = open_driver(run, &sequence, &driver);
@@ -275,7 +264,7 @@ enum cct_status cct_serving_perform(const struct cct_serving_run *run, struct cc
   if (!status)
     status = cct_serving_measure(run, driver.count, &sequence, &result.start_ns);
   if (!status)
-    status = take_result(&driver, &sequence, &result);
+    status = take_result(&driver, &result);
   free(sequence.lane_end_ns);
   close_driver(&driver);
   if (status) {
@@ -291,6 +280,7 @@ void cct_serving_result_free(struct cct_serving_result *result) {
     return;
   for (int i = 0; result->engines && i < result->n_engines; i++) {
     free(result->engines[i].rows);
+    free(result->engines[i].heard);
     cct_serve_times_free(&result->engines[i].times);
   }
   free(result->engines);

@@ -14,6 +14,8 @@ struct cct_serving_engine { /* one whose first rank is this process's */
   struct cct_serve_row *rows;
   int64_t n;
   struct cct_serve_times times;
+  struct cct_heard *heard; /* prompts and generation apart: from whom, and in front of which step */
+  int64_t n_heard;
 };
 
 struct cct_serving_result {
@@ -34,6 +36,8 @@ struct cct_serving_run {
   /* What stands for the time at which a step is decided, in tests and replays: NULL, the backend's clock. */
   int64_t (*clock)(void *context, int engine, int64_t step, int64_t now_ns);
   void *clock_context;
+  /* Prompts and generation apart: what an engine of another run heard, and how many steps it took; NULL: no replay. */
+  const struct cct_heard *(*heard)(void *clock_context, int engine, int64_t *n_out, int64_t *steps_out);
 };
 
 /* One run of all requests, from the first to the last token. Collective. */

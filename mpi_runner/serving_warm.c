@@ -26,9 +26,14 @@ static int64_t *add_step(struct warming *w) {
   return slots;
 }
 
+/* With transfers of the share of the largest that these tokens are of the most. */
 static void add_size(struct warming *w, enum cct_serve_form form, int64_t tokens) {
+  const struct cct_serve *serve = w->run->serve;
   const struct cct_serve_step what = {form, tokens};
-  cct_serve_bind_size(w->run->serve, &what, add_step(w));
+  int64_t *slots = add_step(w), most = serve->most_stage_blocks, blocks = most * tokens / serve->most_mixed;
+  cct_serve_bind_size(serve, &what, slots);
+  if (form == CCT_SERVE_MIXED)
+    cct_serve_bind_transfers(serve, (blocks ? blocks : 1) * serve->block_bytes, slots);
 }
 
 /* Eager steps from the largest down by halves, between which a backend that knows no size itself can reckon, and each
@@ -58,25 +63,22 @@ static int is_new_size(const struct warming *w, const int64_t *slots) {
   return 1;
 }
 
-/* Where no clock decides, also the eager steps of the schedule, one of each size. Of the first engine, whose steps
- * those of others resemble. */
-static enum cct_status add_schedule(struct warming *w) {
-  const struct cct_engine_plan plan = cct_serve_engine(w->run->serve, 0);
-  struct cct_engine *engine;
+/* Where no clock decides, also the eager steps of the schedule, one of each size. Of an engine whose steps those of
+ * others resemble. */
+static enum cct_status add_schedule(struct warming *w, int number) {
+  struct cct_serve_walk walk;
   struct cct_engine_step step;
-  if (w->run->requests->arrivals == CCT_ARRIVE_SECONDS)
+  if (cct_serve_is_clocked(w->run->serve))
     return CCT_OK;
-  enum cct_status status = cct_engine_new(&plan, w->run->requests, &engine);
-  if (status)
-    return status;
-  while (w->n < MOST_SIZES && !(status = cct_engine_next(engine, 0, &step)) && !step.is_over) {
+  enum cct_status status = cct_serve_walk_open(w->run->serve, w->run->requests, number, &walk);
+  while (!status && w->n < MOST_SIZES && !(status = cct_serve_walk_next(&walk, &step)) && !step.is_over) {
     if (step.is_empty)
       continue;
     int64_t *slots = add_step(w);
     cct_serve_bind(w->run->serve, &step, 0, slots);
     w->n -= !is_new_size(w, slots);
   }
-  cct_engine_free(engine);
+  cct_serve_walk_close(&walk);
   return status;
 }
 
@@ -124,7 +126,9 @@ enum cct_status cct_serving_warm(const struct cct_serving_run *run) {
   int64_t start_ns;
   if (!status) {
     add_sizes(&w);
-    status = add_schedule(&w);
+    status = add_schedule(&w, 0);
+    if (!status && run->serve->prefills)
+      status = add_schedule(&w, (int)run->serve->prefills);
   }
   struct cct_sequence sequence = {.context = &w, .next = next_warm, .most_steps = w.n + 1};
   status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);

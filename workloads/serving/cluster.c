@@ -2,6 +2,7 @@
 #include "workloads/serving/cluster.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -28,6 +29,7 @@ struct cct_cluster {
   struct member *members;
   struct cct_cluster_clock *clocks;
   int n;
+  char *hears; /* [to * n + from] */
   int64_t at;
 };
 
@@ -59,7 +61,8 @@ enum cct_status cct_cluster_new(const struct cct_cluster_plan *plan, const struc
   *c = (struct cct_cluster){.plan = *plan, .requests = requests, .n = (int)(plan->prefills + plan->decodes)};
   c->members = calloc((size_t)c->n, sizeof *c->members);
   c->clocks = calloc((size_t)c->n, sizeof *c->clocks);
-  enum cct_status status = c->members && c->clocks ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  c->hears = calloc((size_t)(c->n * c->n), 1);
+  enum cct_status status = c->members && c->clocks && c->hears ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
   for (int i = 0; !status && i < c->n; i++) {
     const struct cct_engine_plan engine = cct_cluster_engine(plan, i);
     c->members[i].looked_ns = -1;
@@ -83,7 +86,12 @@ void cct_cluster_free(struct cct_cluster *c) {
   }
   free(c->members);
   free(c->clocks);
+  free(c->hears);
   free(c);
+}
+
+int cct_cluster_hears(const struct cct_cluster *c, int to, int from) {
+  return c->hears[to * c->n + from];
 }
 
 const struct cct_engine *cct_cluster_at(const struct cct_cluster *c, int number) {
@@ -239,8 +247,11 @@ static enum cct_status next_by_step(struct cct_cluster *c, struct cct_cluster_tu
   for (int i = 0; !status && i < c->n; i++) {
     const struct member *m = &c->members[i];
     turns[i].step.start_ns = ready_ns(c, i);
-    for (int64_t k = m->n_heard; k < m->n_told; k++)
+    memset(c->hears + i * c->n, 0, (size_t)c->n);
+    for (int64_t k = m->n_heard; k < m->n_told; k++) {
+      c->hears[i * c->n + m->inbox[k].from] = 1;
       turns[i].step.start_ns = later(turns[i].step.start_ns, ready_ns(c, m->inbox[k].from));
+    }
     status = hear(&c->members[i], 0);
     arrival = earlier(arrival, cct_engine_next_arrival(m->engine));
   }

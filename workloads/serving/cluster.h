@@ -47,6 +47,8 @@ void cct_cluster_free(struct cct_cluster *cluster); /* NULL-safe */
  */
 enum cct_status cct_cluster_next(struct cct_cluster *cluster, const struct cct_cluster_clock *clocks,
                                  struct cct_cluster_turn *turns) CCT_CHECKED;
+/* Without a clock: in front of its last step engine `to` heard something from engine `from`. */
+int cct_cluster_hears(const struct cct_cluster *cluster, int to, int from);
 const struct cct_engine *cct_cluster_at(const struct cct_cluster *cluster, int number);
 
 #endif

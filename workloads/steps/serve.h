@@ -98,6 +98,7 @@ struct cct_serve_row { /* a step of an engine: the largest of its replicas' figu
   int64_t begin_ns, end_ns,
       known_ns;        /* where it was performed: on the engine's host lane, and when its tokens became known */
   int64_t submissions; /* of one rank; where it was counted */
+  int64_t index;       /* of the sequence that performed it */
 };
 
 int cct_serve_engines(const struct cct_serve *serve);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * When what happened: of the steps of an engine, and of requests that are read in one engine and generated in another.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_runner/serving_driver.h"
+
+void cct_serving_note_times(const struct serving_driver *d, struct serving_engine *e, int64_t *begin_ns,
+                            int64_t *known_ns) {
+  const struct cct_serve *serve = d->run->serve;
+  const struct cct_sequence *sequence = d->sequence;
+  int64_t lanes = sequence->n_host_lanes, known_lane = serve->is_worker ? 1 : 0;
+  int64_t later = serve->is_overlapped && !serve->is_worker, n = (int64_t)e->n;
+  for (int64_t s = 0; s < n; s++) {
+    const int64_t *ends = sequence->lane_end_ns + e->first_owned * lanes;
+    const struct cct_serve_row *known = &e->rows[s + later < n ? s + later : s];
+    begin_ns[s] = e->rows[s].begin_ns;
+    e->rows[s].end_ns = ends[e->rows[s].index * d->count * lanes];
+    e->rows[s].known_ns = known_ns[s] = ends[known->index * d->count * lanes + known_lane];
+  }
+}
+
+/* ---- prompts and generation apart ---- */
+
+struct joint { /* of all requests */
+  struct cct_request_times *all;
+  int64_t *rooms;
+  int64_t offset_ns; /* of this process's start behind the first one's: one machine has one clock */
+};
+
+static enum cct_status find_offset(const struct serving_driver *d, int64_t start_ns, struct joint *joint) {
+  const struct cct_world *world = d->run->world;
+  int64_t first_ns = start_ns;
+  enum cct_status status = world->ops->allreduce_i64(world, &first_ns, 1, CCT_REDUCE_MIN);
+  joint->offset_ns = d->sequence->is_virtual ? 0 : start_ns - first_ns; /* a law's times begin together */
+  return status;
+}
+
+static enum cct_status join(const struct serving_driver *d, struct joint *joint) {
+  const struct cct_world *world = d->run->world;
+  size_t n = (size_t)d->run->requests->n;
+  enum cct_status status = world->ops->allreduce_i64(world, (int64_t *)(void *)joint->all,
+                                                     n * sizeof *joint->all / sizeof(int64_t), CCT_REDUCE_MAX);
+  return status ? status : world->ops->allreduce_i64(world, joint->rooms, n, CCT_REDUCE_MAX);
+}
+
+/* The engine's part of what becomes known of requests. */
+static enum cct_status add_engine(const struct serving_driver *d, struct serving_engine *e, struct joint *joint,
+                                  struct cct_serve_times *times) {
+  const struct cct_cluster_plan plan = cct_serve_cluster(d->run->serve);
+  const struct cct_requests *requests = d->run->requests;
+  struct cct_history history = cct_stages_history(d, e);
+  int64_t n = (int64_t)e->n, *ns = malloc((size_t)(3 * n + 1) * sizeof *ns), lanes = d->sequence->n_host_lanes;
+  int is_prefill = e->number < plan.prefills;
+  const struct cct_step_times steps = {ns, ns + n, ns + 2 * n};
+  if (!ns)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  cct_serving_note_times(d, e, ns, ns + n);
+  for (int64_t i = 0; i < n; i++) /* the mover is the last host lane */
+    ns[2 * n + i] = d->sequence->lane_end_ns[(e->rows[i].index * d->count + e->first_owned + 1) * lanes - 1];
+  for (int64_t i = 0; i < 3 * n; i++)
+    ns[i] += joint->offset_ns;
+  enum cct_status status = cct_serve_times(requests, &history, is_prefill ? plan.prefills : plan.decodes, &steps,
+                                           is_prefill ? NULL : joint->all, times);
+  free(ns);
+  if (status)
+    return status;
+  for (int64_t i = 0; is_prefill && i < requests->n; i++) {
+    struct cct_request_times *t = &times->requests[i];
+    if (t->first_ns < 0)
+      continue;
+    joint->rooms[i] = history.room_requests[i];
+    t->arrival_ns += requests->arrivals == CCT_ARRIVE_SECONDS ? joint->offset_ns : 0;
+    t->last_ns = requests->items[i].output > 1 ? -1 : t->last_ns;
+  }
+  cct_serve_join(joint->all, times->requests, requests->n);
+  return CCT_OK;
+}
+
+/* Every engine of one of the two kinds, and then what is known to all. */
+static enum cct_status add_engines(struct serving_driver *d, int is_prefill, struct joint *joint,
+                                   struct cct_serving_result *result) {
+  enum cct_status status = CCT_OK;
+  for (int i = 0, k = 0; i < d->n_engines; i++) {
+    if (!d->engines[i].is_leader)
+      continue;
+    if (!status && (d->engines[i].number < d->run->serve->prefills) == is_prefill)
+      status = add_engine(d, &d->engines[i], joint, &result->engines[k].times);
+    k++;
+  }
+  status = cct_world_agree(d->run->world, status, d->run->measure.name, d->run->measure.patience_ns);
+  return status ? status : join(d, joint);
+}
+
+/* A request is the engine's that made its last token. */
+static void give_out(const struct serving_driver *d, const struct joint *joint, const struct serving_engine *e,
+                     struct cct_serve_times *times) {
+  int is_prefill = e->number < d->run->serve->prefills;
+  for (int64_t i = 0; i < d->run->requests->n; i++) {
+    int is_served = times->requests[i].first_ns >= 0 && (!is_prefill || d->run->requests->items[i].output == 1);
+    times->requests[i] = is_served ? joint->all[i] : (struct cct_request_times){-1, -1, -1, -1};
+  }
+}
+
+static enum cct_status keep_heard(const struct serving_driver *d, const struct serving_engine *e,
+                                  struct cct_serving_engine *out) {
+  struct cct_history history = cct_stages_history(d, e);
+  out->heard = malloc((size_t)(history.n_heard + 1) * sizeof *out->heard);
+  if (!out->heard)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  if (history.n_heard)
+    memcpy(out->heard, history.heard, (size_t)history.n_heard * sizeof *out->heard);
+  out->n_heard = history.n_heard;
+  return CCT_OK;
+}
+
+enum cct_status cct_stages_times(struct serving_driver *d, struct cct_serving_result *result) {
+  size_t n = (size_t)d->run->requests->n;
+  struct joint joint = {.all = malloc(n * sizeof *joint.all), .rooms = malloc(n * sizeof *joint.rooms)};
+  enum cct_status status = joint.all && joint.rooms ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  status = cct_world_agree(d->run->world, status, d->run->measure.name, d->run->measure.patience_ns);
+  if (!status) {
+    memset(joint.all, 0xff, n * sizeof *joint.all);
+    memset(joint.rooms, 0xff, n * sizeof *joint.rooms);
+    status = find_offset(d, result->start_ns, &joint);
+  }
+  if (!status)
+    status = add_engines(d, 1, &joint, result);
+  if (!status)
+    status = add_engines(d, 0, &joint, result);
+  if (!status && d->run->requests->arrivals == CCT_ARRIVE_CLOSED)
+    cct_serve_arrive(joint.all, joint.rooms, (int64_t)n);
+  for (int i = 0, k = 0; !status && i < d->n_engines; i++)
+    if (d->engines[i].is_leader) {
+      give_out(d, &joint, &d->engines[i], &result->engines[k].times);
+      status = keep_heard(d, &d->engines[i], &result->engines[k++]);
+    }
+  free(joint.all);
+  free(joint.rooms);
+  return status;
+}
