@@ -26,6 +26,9 @@ struct seat { /* of one process */
 
 struct table {
   const char *words, *backend;
+  struct table
+      *host; /* whose clocks and letters stand for those of this run, prompts and generation apart; NULL: its own
+              */
   const struct cct_serving_engine *told; /* whose steps' begin_ns stand for the clock; NULL: the backend's own */
   struct cct_step step;                  /* built once: what lgamma leaves behind is every thread's */
   struct seat seats[MOST_RANKS];
@@ -36,6 +39,22 @@ static int64_t told(void *context, int engine, int64_t step, int64_t now_ns) {
   (void)engine;
   (void)now_ns;
   return table->told->rows[step < table->told->n ? step : table->told->n - 1].begin_ns;
+}
+
+static const struct cct_serving_engine *engine_of(const struct table *table, int number);
+
+/* When and by what an engine's steps were decided on CPUs. */
+static int64_t host_clock(void *context, int engine, int64_t step, int64_t now_ns) {
+  const struct cct_serving_engine *e = engine_of(((struct table *)context)->host, engine);
+  (void)now_ns;
+  return e->rows[step < e->n ? step : e->n - 1].begin_ns;
+}
+
+static const struct cct_heard *host_heard(void *context, int engine, int64_t *n, int64_t *steps) {
+  const struct cct_serving_engine *e = engine_of(((struct table *)context)->host, engine);
+  *n = e->n_heard;
+  *steps = e->n;
+  return e->heard;
 }
 
 static enum cct_status build(const char *words, struct cct_step *step) {
@@ -79,7 +98,10 @@ static void sit(const struct cct_world *world, void *argument) {
                                       .serve = step->serve,
                                       .requests = &requests,
                                       .measure = {.patience_ns = 5000000000},
-                                      .clock = table->told ? told : NULL,
+                                      .clock = table->told   ? told
+                                               : table->host ? host_clock
+                                                             : NULL,
+                                      .heard = table->host ? host_heard : NULL,
                                       .clock_context = table};
   if (!seat->status)
     seat->status = cct_serving_warm(&run);
@@ -122,7 +144,8 @@ static void compare(const char *what, const struct cct_serve_row *a, int64_t n_a
     fail_msg("%s: %lld steps and %lld", what, (long long)n_a, (long long)n_b);
   for (int64_t s = 0; s < n_a; s++)
     if (a[s].form != b[s].form || a[s].tokens != b[s].tokens || a[s].padded != b[s].padded ||
-        a[s].sequences != b[s].sequences || a[s].blocks != b[s].blocks || a[s].preempted != b[s].preempted)
+        a[s].sequences != b[s].sequences || a[s].blocks != b[s].blocks || a[s].preempted != b[s].preempted ||
+        a[s].moved != b[s].moved || a[s].moved_blocks != b[s].moved_blocks)
       fail_msg("%s: step %lld differs: %s %lld tokens, %lld sequences, %lld blocks; %s %lld, %lld, %lld", what,
                (long long)s, cct_serve_form_name(a[s].form), (long long)a[s].tokens, (long long)a[s].sequences,
                (long long)a[s].blocks, cct_serve_form_name(b[s].form), (long long)b[s].tokens,
@@ -130,7 +153,7 @@ static void compare(const char *what, const struct cct_serve_row *a, int64_t n_a
 }
 
 /* What holds of the times of any run. */
-static void check_times(const struct cct_serving_engine *engine, int64_t n_requests) {
+static void check_times(const struct cct_serving_engine *engine, int64_t n_requests, int is_prefill) {
   int64_t served = 0, last_ns = 0;
   for (int64_t s = 0; s < engine->n; s++) {
     const struct cct_serve_row *row = &engine->rows[s];
@@ -145,8 +168,9 @@ static void check_times(const struct cct_serving_engine *engine, int64_t n_reque
       continue;
     served++;
     assert_true(t->arrival_ns >= 0 && t->first_ns > t->arrival_ns && t->last_ns >= t->first_ns);
+    assert_true(t->moved_ns < 0 || (t->moved_ns > t->first_ns && t->moved_ns < t->last_ns));
   }
-  assert_true(served > 0);
+  assert_true(served > 0 || is_prefill);
 }
 
 static void one_schedule_on_every_backend(void **state) {
@@ -164,6 +188,14 @@ static void one_schedule_on_every_backend(void **state) {
        "5 "
        "num-prompts 7 overlap on",
        2, 1},
+      {SMALL "layout dp=2 disaggregate 1:1 arrivals zero num-prompts 9", 2, 2},
+      {SMALL "layout dp=3 disaggregate 1:2 kv-route host arrivals steps request-rate 0.4 num-prompts 9 overlap on "
+             "kv-tokens 160",
+       3, 3},
+      {SMALL "layout dp=3 disaggregate 2:1 arrivals steps request-rate 0.7 num-prompts 8 preempt offload kv-tokens 160",
+       3, 3},
+      {SMALL "layout tp=2,dp=2 disaggregate 1:1 kv-route host arrivals zero num-prompts 6 readback worker overlap on",
+       4, 2},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct table host = {.words = rows[i].words, .backend = "host"};
@@ -182,8 +214,8 @@ static void one_schedule_on_every_backend(void **state) {
       assert_int_equal(cct_serve_schedule(step.serve, &requests, e, &plan, &n), CCT_OK);
       compare("plan and sim", plan, n, s->rows, s->n);
       compare("plan and host", plan, n, h->rows, h->n);
-      check_times(h, requests.n);
-      check_times(s, requests.n);
+      check_times(h, requests.n, e < step.serve->prefills);
+      check_times(s, requests.n, e < step.serve->prefills);
       assert_int_equal(s->n, a->n);
       for (int64_t k = 0; k < s->n; k++) { /* sim's times do not depend on how many processes share its ranks */
         assert_int_equal(s->rows[k].begin_ns, a->rows[k].begin_ns);
@@ -228,6 +260,49 @@ static void a_replay_makes_the_same_schedule(void **state) {
   assert_true(differs > 0);
 }
 
+/* The same where two kinds of engines write to each other: each does in sim what it did on CPUs, told when its steps
+ * were decided and what it had heard by then; and nothing was heard before it was so. */
+static void a_replay_of_apart_engines_makes_the_same_schedule(void **state) {
+  (void)state;
+  static const struct {
+    const char *words;
+    int ranks, engines;
+  } rows[] = {
+      {SMALL "layout dp=2 disaggregate 1:1 request-rate 3000 num-prompts 20", 2, 2},
+      {SMALL "layout dp=2 disaggregate 1:1 kv-route host concurrency 4 num-prompts 16 overlap on kv-tokens 160", 2, 2},
+      {SMALL "layout dp=3 disaggregate 2:1 concurrency 5 num-prompts 14 readback worker overlap on", 3, 3},
+      {SMALL "layout tp=2,dp=2 disaggregate 1:1 kv-route host request-rate 500 num-prompts 8", 4, 2},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct table host = {.words = rows[i].words, .backend = "host"};
+    struct table replay = {.words = rows[i].words, .backend = "sim", .host = &host};
+    struct table sim = {.words = rows[i].words, .backend = "sim"}, alone = sim;
+    int64_t served = 0;
+    perform(&host, rows[i].ranks);
+    perform(&replay, rows[i].ranks);
+    perform(&sim, rows[i].ranks);
+    perform(&alone, 1);
+    const struct cct_serve *serve = host.step.serve;
+    for (int e = 0; e < rows[i].engines; e++) {
+      const struct cct_serving_engine *h = engine_of(&host, e), *r = engine_of(&replay, e);
+      const struct cct_serving_engine *s = engine_of(&sim, e), *a = engine_of(&alone, e);
+      compare("host and its replay", h->rows, h->n, r->rows, r->n);
+      check_times(h, serve->requests.n, e < serve->prefills);
+      check_times(s, serve->requests.n, e < serve->prefills);
+      for (int64_t k = 0; k < serve->requests.n; k++)
+        served += h->times.requests[k].first_ns >= 0;
+      assert_int_equal(s->n, a->n);
+      for (int64_t k = 0; k < s->n; k++)
+        assert_int_equal(s->rows[k].begin_ns, a->rows[k].begin_ns);
+    }
+    assert_int_equal(served, serve->requests.n);
+    release(&host);
+    release(&replay);
+    release(&sim);
+    release(&alone);
+  }
+}
+
 /* The times that sim gives are the law's: an overlapped engine's step is the longer of host and GPU. */
 static void overlap_hides_the_shorter_side(void **state) {
   (void)state;
@@ -252,6 +327,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_schedule_on_every_backend),
       cmocka_unit_test(a_replay_makes_the_same_schedule),
+      cmocka_unit_test(a_replay_of_apart_engines_makes_the_same_schedule),
       cmocka_unit_test(overlap_hides_the_shorter_side),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,10 @@
  * worker: a second host lane does, and the engine awaits it. --overlap on: it awaits the ids of the step before, so
  * that it schedules and submits a step while the GPU works on the one before.
  *
- *  caches     where prompts and generation are apart (--disaggregate), by a host lane of their own, `mover`, and a GPU
- *             lane: prompts' to the host behind the step that completes them (--kv-route host), and from there, or from
- *             the memory of the replica that has them (p2p), to where they are used
+ *
+ * Where prompts and generation are apart (--disaggregate) a host lane of their own, `mover`, and a GPU lane move
+ * caches: at the step's beginning those that are read, in the memory of the replica that has them (--kv-route p2p) or
+ * on the host; and behind the step that completes prompts, with --kv-route host, theirs to the host.
  *
  * A full graph holds the form whole, so schedule, input, launch and read-back are what is left to submit; piecewise
  * graphs leave out the attention cores. */
@@ -323,27 +324,29 @@ static void add_peer_copy(struct body *b, int group, int peer, const int buffers
   (void)cct_program_add(e->program, &op, NULL, 0);
 }
 
-static void move_caches(struct body *b) {
+/* The mover begins when the engine's thread comes to the step. */
+static void begin_move(struct body *b) {
+  struct cct_op told = {.kind = CCT_OP_HOSTWORK, .name = "kv_told", .lane = -1, .reads = {-1, -1}, .writes = -1};
+  told.host = b->e->host;
+  struct cct_wait wait = {cct_program_add(b->e->program, &told, NULL, 0), 0};
+  told.host = b->mover;
+  (void)cct_program_add(b->e->program, &told, &wait, 1);
+}
+
+static void fetch_caches(struct body *b) {
   struct cct_emit *e = b->e;
-  struct cct_serve *serve = b->serve;
+  const struct cct_serve *serve = b->serve;
   const struct cct_serve_slots *s = &serve->slots;
-  struct cct_wait computed[CCT_SERVE_FORMS];
-  int n = wait_forms(b, computed), open, group = -1, buffers[2] = {-1, -1};
-  if (!serve->prefills)
-    return;
-  if (!serve->is_staged) {
-    const struct cct_quantity most = cct_constant(serve->most_fetch_blocks * serve->block_bytes);
+  const struct cct_quantity most = cct_constant(serve->most_fetch_blocks * serve->block_bytes);
+  int group = -1, buffers[2] = {-1, -1};
+  if (serve->prefills && !serve->is_staged) {
     group = cct_job_add_group(e->job, "replicas", (int)serve->replicas, (int)serve->tp);
     buffers[0] = cct_program_add_buffer(e->program, "kv_left", most, CCT_MEM_DEVICE, 0);
     buffers[1] = cct_program_add_buffer(e->program, "kv_read", most, CCT_MEM_DEVICE, 0);
-  } else {
-    open = open_case(e, s->stage, 1);
-    (void)add_copy(b, "kv_out", CCT_COPY_D2H, cct_per_slot(1, s->stage_bytes), b->transfer, b->mover, computed, n);
-    (void)add_sync(b, "kv_out_sync", b->transfer, b->mover, NULL);
-    cct_emit_close_bracket(e, open);
   }
   for (int i = 0; i < serve->n_sources; i++) {
-    open = open_case(e, s->fetch[i], 1);
+    int open = open_case(e, s->fetch[i], 1);
+    begin_move(b);
     if (serve->is_staged)
       (void)add_copy(b, "kv_in", CCT_COPY_H2D, cct_per_slot(1, s->fetch_bytes[i]), b->transfer, b->mover, NULL, 0);
     else
@@ -351,6 +354,18 @@ static void move_caches(struct body *b) {
     (void)add_sync(b, "kv_sync", b->transfer, b->mover, NULL);
     cct_emit_close_bracket(e, open);
   }
+}
+
+static void stage_caches(struct body *b) {
+  const struct cct_serve_slots *s = &b->serve->slots;
+  struct cct_wait computed[CCT_SERVE_FORMS];
+  int n = wait_forms(b, computed);
+  if (!b->serve->is_staged)
+    return;
+  int open = open_case(b->e, s->stage, 1);
+  (void)add_copy(b, "kv_out", CCT_COPY_D2H, cct_per_slot(1, s->stage_bytes), b->transfer, b->mover, computed, n);
+  (void)add_sync(b, "kv_out_sync", b->transfer, b->mover, NULL);
+  cct_emit_close_bracket(b->e, open);
 }
 
 static enum cct_status emit(struct cct_emit *e) {
@@ -370,6 +385,7 @@ static enum cct_status emit(struct cct_emit *e) {
   if (!e->b_caches)
     return cct_fail(CCT_NOMEM, "out of memory");
   memset(e->b_caches, 0xff, (size_t)e->model->n_layers * sizeof *e->b_caches);
+  fetch_caches(&b);
   schedule(&b);
   swap(&b);
   input(&b);
@@ -383,7 +399,7 @@ static enum cct_status emit(struct cct_emit *e) {
   if (status)
     return status;
   read_back(&b);
-  move_caches(&b);
+  stage_caches(&b);
   hold_most(e, serve);
   return CCT_OK;
 }
