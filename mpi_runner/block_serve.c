@@ -29,7 +29,10 @@
   X(POWER, "power", "W", "neither")                                                                                    \
   X(UTILIZATION, "utilization", "%", "neither")                                                                        \
   X(BINDING, "binding", "us", "neither")                                                                               \
-  X(GOODPUT, "goodput", "req/s", "higher") /* with --slo */
+  X(GOODPUT, "goodput", "req/s", "higher")  /* with --slo */                                                           \
+  X(TRANSFER, "kv_transfer", "ms", "lower") /* with --disaggregate, as those behind it */                              \
+  X(BYTES, "kv_bytes", "MiB a request", "neither")                                                                     \
+  X(MOVED, "kv_moved", "blocks", "neither")
 enum metric {
 #define METRIC_ENUM(id, ...) METRIC_##id,
   METRICS(METRIC_ENUM)
@@ -38,14 +41,23 @@ enum metric {
 };
 _Static_assert(METRIC_COUNT <= CCT_MOST_METRICS, "room for all");
 
+static int is_recorded(const struct cct_options *cell, enum metric metric) {
+  if (metric == METRIC_GOODPUT)
+    return cell->v[CCT_OPT_SLO].has_value;
+  return metric < METRIC_TRANSFER || cell->v[CCT_OPT_DISAGGREGATE].has_value;
+}
+
 int cct_block_serve_metrics(const struct cct_options *cell, struct cct_metric *metrics_out) {
   static const struct cct_metric all[METRIC_COUNT] = {
 #define METRIC_ROW(id, name, unit, better) {name, unit, better},
       METRICS(METRIC_ROW)
 #undef METRIC_ROW
   };
-  memcpy(metrics_out, all, sizeof all);
-  return METRIC_GOODPUT + (cell->v[CCT_OPT_SLO].has_value != 0);
+  int n = 0;
+  for (int m = 0; m < METRIC_COUNT; m++)
+    if (is_recorded(cell, (enum metric)m))
+      metrics_out[n++] = all[m];
+  return n;
 }
 
 struct rows { /* of one metric on this process */
@@ -73,23 +85,34 @@ static void add(struct recording *r, enum metric metric, int64_t rank, int64_t i
 
 /* ---- one run ---- */
 
-static int64_t first_rank(const struct cct_serve *serve, int64_t replica) {
-  return replica * serve->tp;
+/* Of a replica; where prompts and generation are apart, of the engine, which is one. */
+static int64_t first_rank(const struct cct_serve *serve, const struct cct_serving_engine *engine, int64_t replica) {
+  return (serve->prefills ? engine->number : replica) * serve->tp;
 }
 
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* Of engines apart, requests of several replicas' prompts may come in another order than that of their numbers. */
 static void add_requests(struct recording *r, int64_t sample, int64_t start_ns,
                          const struct cct_serving_engine *engine) {
+  int64_t last_ns = 0;
   for (int64_t i = 0; i < r->requests->n; i++) {
     const struct cct_request_times *t = &engine->times.requests[i];
     const struct cct_request *request = &r->requests->items[i];
-    int64_t rank = first_rank(r->call->serve, i % r->call->serve->replicas), index = sample * r->requests->n + i;
+    int64_t rank = first_rank(r->call->serve, engine, i % r->call->serve->replicas),
+            index = sample * r->requests->n + i;
     if (t->first_ns < 0)
       continue;
-    int64_t at = start_ns + t->arrival_ns;
+    int64_t at = later(last_ns, start_ns + t->arrival_ns);
+    last_ns = at;
     add(r, METRIC_TTFT, rank, index, 1, at, (double)(t->first_ns - t->arrival_ns) / 1e6);
     add(r, METRIC_E2E, rank, index, 1, at, (double)(t->last_ns - t->arrival_ns) / 1e6);
     if (request->output > 1)
       add(r, METRIC_TPOT, rank, index, 1, at, (double)(t->last_ns - t->first_ns) / (double)(request->output - 1) / 1e6);
+    if (t->moved_ns >= 0)
+      add(r, METRIC_TRANSFER, rank, index, 1, at, (double)(t->moved_ns - t->first_ns) / 1e6);
   }
 }
 
@@ -100,7 +123,7 @@ static void add_steps(struct recording *r, int64_t start_ns, const struct cct_se
   for (int64_t k = 0; k < engine->times.n_gaps; k++) {
     const struct cct_gap *gap = &engine->times.gaps[k];
     int64_t index = r->gaps[engine->number]++ * r->engines + engine->number;
-    add(r, METRIC_ITL, first_rank(serve, gap->replica), index, gap->n, start_ns + gap->at_ns,
+    add(r, METRIC_ITL, first_rank(serve, engine, gap->replica), index, gap->n, start_ns + gap->at_ns,
         (double)gap->gap_ns / 1e6);
   }
   for (int64_t s = 0; s < engine->n; s++) {
@@ -111,6 +134,8 @@ static void add_steps(struct recording *r, int64_t start_ns, const struct cct_se
     add(r, METRIC_FORM, rank, index, 1, at, row->form);
     add(r, METRIC_TOKENS, rank, index, row->sequences, at, (double)row->tokens);
     add(r, METRIC_CACHE, rank, index, 1 + row->preempted, at, (double)row->blocks);
+    if (serve->prefills)
+      add(r, METRIC_MOVED, rank, index, 1 + row->moved, at, (double)row->moved_blocks);
   }
 }
 
@@ -123,6 +148,8 @@ enum { /* what is added up over all processes */
   SUM_STEPS,
   SUM_TOKENS,
   SUM_PADDED,
+  SUM_MOVED,
+  SUM_MOVED_BLOCKS,
   SUMS
 };
 
@@ -145,6 +172,10 @@ static void add_up(const struct recording *r, const struct cct_serving_engine *e
     sums[SUM_SUBMISSIONS] += row->submissions;
     sums[SUM_TOKENS] += row->tokens;
     sums[SUM_PADDED] += row->padded;
+    if (engine->number < r->call->serve->prefills)
+      continue;
+    sums[SUM_MOVED] += row->moved;
+    sums[SUM_MOVED_BLOCKS] += row->moved_blocks;
   }
 }
 
@@ -167,6 +198,10 @@ static enum cct_status add_rates(struct recording *r, int64_t sample, const stru
   add(r, METRIC_PADDING, 0, sample, 1, at,
       100 * (double)(sums[SUM_PADDED] - sums[SUM_TOKENS]) / (double)sums[SUM_TOKENS]);
   add(r, METRIC_BINDING, 0, sample, 1, at, result->binding_us);
+  if (sums[SUM_MOVED])
+    add(r, METRIC_BYTES, 0, sample, 1, at,
+        (double)(sums[SUM_MOVED_BLOCKS] * r->call->serve->block_bytes * r->call->serve->tp) / 1048576 /
+            (double)sums[SUM_MOVED]);
   if (sums[SUM_GOOD])
     add(r, METRIC_GOODPUT, 0, sample, 1, at, (double)sums[SUM_GOOD] / seconds);
   return CCT_OK;
@@ -216,6 +251,8 @@ static uint64_t digest_of(const struct cct_serving_engine *engine) {
     const int64_t parts[] = {row->form, row->tokens, row->padded, row->sequences, row->blocks, row->preempted};
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
       digest = cct_random_fold(digest, (uint64_t)parts[k]);
+    if (row->moved)
+      digest = cct_random_fold(digest, (uint64_t)row->moved_blocks);
   }
   return digest;
 }
@@ -237,12 +274,12 @@ static enum cct_status tell_schedule(const struct recording *r, const struct cct
 
 static enum cct_status record(struct recording *r) {
   const struct cct_block_serve *call = r->call;
-  struct cct_metric metrics[CCT_MOST_METRICS];
-  int n = cct_block_serve_metrics(call->cell, metrics);
   enum cct_status status = CCT_OK;
-  for (int m = 0; m < n; m++) { /* collective: goes on where one failed */
+  for (int m = 0, n = 0; m < METRIC_COUNT; m++) { /* collective: goes on where one failed */
+    if (!is_recorded(call->cell, (enum metric)m))
+      continue;
     enum cct_status done =
-        cct_block_append(call->world, call->record, call->index, m, r->rows[m].items, (int64_t)r->rows[m].n);
+        cct_block_append(call->world, call->record, call->index, n++, r->rows[m].items, (int64_t)r->rows[m].n);
     status = status ? status : done;
   }
   return status;

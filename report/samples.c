@@ -38,7 +38,7 @@ int cct_metric_is_counted(const struct cct_metric *metric) {
 }
 
 int cct_metric_has_tail(const struct cct_metric *metric) {
-  static const char *const names[] = {"ttft", "tpot", "itl", "e2e"};
+  static const char *const names[] = {"ttft", "tpot", "itl", "e2e", "kv_transfer"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(metric->name, names[i]))
       return 1;
