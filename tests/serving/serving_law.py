@@ -47,7 +47,6 @@ class Replica:
         self.share = c // n + (1 if number < c % n else 0)
         self.entered = self.steps = 0
         self.undelivered = False
-        self.handed = []  # from prompts' replicas, and no transfer of it has begun
 
     def enter(self, step, at, now):
         how, lag = self.case["arrivals"], self.case["lag"]
@@ -120,8 +119,7 @@ class Replica:
         self.running = [r for r in self.running if r.generated < r.output]
         self.undelivered = bool(case["lag"]) and any(m[3] for m in members)
         self.steps += 1
-        self.is_stuck = not (members or preempted or (self.moves and self.handed)
-                             or any(due > s and blocks for due, blocks in self.back))
+        self.is_stuck = not (members or preempted or any(due > s and blocks for due, blocks in self.back))
         batch = {"blocks": used, "preempted": preempted, "out": out, "in": back,
                  "members": [[m[0].number, *m[1:4]] for m in members]}
         return batch | ({"moves": self.moves} if self.moves else {})
@@ -257,19 +255,16 @@ class Decodes(Stage):
         return before - budget
 
     def begin_transfers(self):
-        total = 0
-        while self.handed and not self.waiting:
-            r = self.handed[0]
-            blocks = -(-(r.input + self.want(r)) // 16)
-            if len(self.running) + len(self.on_way) + len(self.arrived) >= self.case["sequences"] or blocks > self.free:
-                break
-            if total and total + r.input > self.case["tokens"]:
-                break
-            total += r.input
-            self.free -= blocks
-            r.blocks = blocks
-            self.on_way.append((self.handed.pop(0), self.steps))
-            self.moves.append(r.number)
+        if not self.handed or self.waiting or self.on_way:
+            return
+        r = self.handed[0]
+        blocks = -(-(r.input + self.want(r)) // 16)
+        if len(self.running) + len(self.arrived) >= self.case["sequences"] or blocks > self.free:
+            return
+        self.free -= blocks
+        r.blocks = blocks
+        self.on_way.append((self.handed.pop(0), self.steps))
+        self.moves.append(r.number)
 
     def end(self, r, s):
         super().end(r, s)

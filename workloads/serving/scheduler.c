@@ -255,18 +255,16 @@ static void admit_arrived(struct step *step) {
   }
 }
 
-static void begin_transfers(struct step *step) {
+static void begin_transfer(struct step *step) {
   struct cct_scheduler *s = step->s;
-  int64_t tokens = 0;
-  while (!s->n_preempted && s->n_fetched < s->n_handed &&
-         s->n_running + s->n_fetched - s->n_joined < s->limits.sequences) {
-    int64_t own = s->handed[s->n_fetched], input = request_of(s, own)->input;
-    if ((tokens && tokens + input > s->limits.tokens) || !grow(s, own, wants(s, own)))
-      break;
-    tokens += input;
-    s->n_fetched++;
-    note_move(s, step->batch, own);
-  }
+  if (s->n_preempted || s->n_arrived < s->n_fetched || s->n_fetched == s->n_handed ||
+      s->n_running + s->n_fetched - s->n_joined >= s->limits.sequences)
+    return;
+  int64_t own = s->handed[s->n_fetched];
+  if (!grow(s, own, wants(s, own)))
+    return;
+  s->n_fetched++;
+  note_move(s, step->batch, own);
 }
 
 static void admit_waiting(struct step *step) {
@@ -334,7 +332,7 @@ void cct_scheduler_step(struct cct_scheduler *s, struct cct_batch *batch_out) {
   if (!batch.preempted) {
     admit_arrived(&step);
     admit_waiting(&step);
-    begin_transfers(&step);
+    begin_transfer(&step);
   }
   batch.blocks = s->limits.blocks - s->free_blocks;
   int64_t kept = 0;
@@ -352,7 +350,6 @@ void cct_scheduler_step(struct cct_scheduler *s, struct cct_batch *batch_out) {
   s->n_running = kept;
   s->ended += batch.ended;
   s->is_late = s->limits.lag && batch.emitted > 0;
-  s->is_stuck = !batch.n && !batch.preempted && !s->returning[0] && !s->returning[1] &&
-                (!batch.n_moves || s->n_fetched == s->n_handed);
+  s->is_stuck = !batch.n && !batch.preempted && !s->returning[0] && !s->returning[1];
   *batch_out = batch;
 }

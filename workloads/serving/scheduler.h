@@ -21,10 +21,9 @@
  * With generation on other replicas (stage). PREFILL: a request ends with its first token. Unless that is its only one
  * its blocks stay until cct_scheduler_release(). DECODE: a request comes by cct_scheduler_hand(), with g = 1 and its
  * c = input tokens in another replica's cache. In part 3 those whose transfer is done are admitted first, in the order
- * in which they were handed, and at the end, unless something pre-empted waits, transfers begin, in that order: while
- * those that run and those in transfer or done with it are fewer than `sequences`, the free blocks hold its input and
- * its first want, which are taken, and in one step the inputs of more than one are no more than `tokens`. What was
- * pre-empted computes everything itself.
+ * in which they were handed. At the end, unless something pre-empted waits or a transfer is under way, the next one's
+ * begins, if those that run and those whose transfer is done are fewer than `sequences` and the free blocks hold its
+ * input and its first want, which are taken. What was pre-empted computes everything itself.
  *
  * Pre-emption: the request goes to the front of the waiting ones. Recompute: c = 0 and its blocks are free at once.
  * Offload: its blocks are copied to the host and free at once; c stays, and its blocks are copied back when it is

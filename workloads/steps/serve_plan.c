@@ -164,17 +164,15 @@ static enum cct_status plan_stages(const struct cct_options *cell, struct cct_se
   return CCT_OK;
 }
 
-/* A step begins transfers of one input, or of `tokens` tokens in all; prompts that end in one are those of its tokens,
- * and what was computed of one before, or of all that were off-loaded. */
+/* A step begins the transfer of one input; prompts that end in one are those of its tokens, and what was computed of
+ * one before, or of all that were off-loaded. */
 static void plan_transfers(struct cct_serve *serve) {
   const struct cct_limits *limits = &serve->limits;
   int64_t longest = cct_share(serve->longest, CCT_BLOCK_TOKENS), rows = serve->most_sequences;
-  int64_t together = limits->tokens / CCT_BLOCK_TOKENS + (rows < limits->tokens ? rows : limits->tokens);
   int64_t all = serve->most_cache / CCT_BLOCK_TOKENS + rows;
-  int64_t ending = limits->is_offload ? all : together + longest;
-  serve->most_fetch_blocks = longest > together ? longest : together;
-  serve->most_fetch_blocks = serve->most_fetch_blocks < all ? serve->most_fetch_blocks : all;
-  serve->most_stage_blocks = ending < all ? ending : all;
+  int64_t ending = limits->tokens / CCT_BLOCK_TOKENS + (rows < limits->tokens ? rows : limits->tokens) + longest;
+  serve->most_fetch_blocks = longest;
+  serve->most_stage_blocks = limits->is_offload || ending > all ? all : ending;
 }
 
 static void plan_sizes(const struct cct_model *model, struct cct_serve *serve) {
