@@ -112,11 +112,12 @@ static void print_totals(const struct cct_counts *counts) {
     printf("  %lld messages, %s\n", (long long)counts->messages, cct_bytes_text(counts->message_bytes, text));
 }
 
-/* What the scheduler makes of the requests, where no clock decides; of the first engine, which others resemble. */
-static enum cct_status print_schedule(const struct cct_serve *serve, const struct cct_requests *requests) {
+/* What the scheduler makes of the requests, where no clock decides; of an engine that others resemble. */
+static enum cct_status print_schedule(const struct cct_serve *serve, const struct cct_requests *requests, int number,
+                                      const char *name) {
   struct cct_serve_row *rows, most = {0};
-  int64_t n, forms[CCT_SERVE_FORMS] = {0}, tokens = 0, padded = 0, preempted = 0;
-  enum cct_status status = cct_serve_schedule(serve, requests, 0, &rows, &n);
+  int64_t n, forms[CCT_SERVE_FORMS] = {0}, tokens = 0, padded = 0, preempted = 0, moved = 0, moved_blocks = 0;
+  enum cct_status status = cct_serve_schedule(serve, requests, number, &rows, &n);
   if (status)
     return status;
   for (int64_t s = 0; s < n; s++) {
@@ -124,16 +125,21 @@ static enum cct_status print_schedule(const struct cct_serve *serve, const struc
     tokens += rows[s].tokens;
     padded += rows[s].padded;
     preempted += rows[s].preempted;
+    moved += rows[s].moved;
+    moved_blocks += rows[s].moved_blocks;
     most.sequences = rows[s].sequences > most.sequences ? rows[s].sequences : most.sequences;
     most.blocks = rows[s].blocks > most.blocks ? rows[s].blocks : most.blocks;
   }
-  printf("  schedule of the first engine: %lld steps (", (long long)n);
+  printf("  schedule of %s: %lld steps (", name, (long long)n);
   for (int form = 0, k = 0; form < CCT_SERVE_FORMS; form++)
     if (forms[form])
       printf("%s%lld %s", k++ ? ", " : "", (long long)forms[form], cct_serve_form_name((enum cct_serve_form)form));
-  printf("), %lld tokens and %lld of padding, up to %lld sequences and %lld blocks, %lld pre-emptions\n",
+  printf("), %lld tokens and %lld of padding, up to %lld sequences and %lld blocks, %lld pre-emptions",
          (long long)tokens, (long long)(padded - tokens), (long long)most.sequences, (long long)most.blocks,
          (long long)preempted);
+  if (moved)
+    printf(", %lld caches of %lld blocks %s", (long long)moved, (long long)moved_blocks, number ? "read" : "left");
+  putchar('\n');
   free(rows);
   return CCT_OK;
 }
@@ -157,8 +163,15 @@ static enum cct_status print_serving(const struct cct_agenda *agenda, const stru
       "  %lld replicas, %lld step together; each has a cache of %lld blocks of %d tokens (%lld KiB a block and rank)\n",
       (long long)serve.replicas, (long long)serve.together, (long long)serve.limits.blocks, CCT_BLOCK_TOKENS,
       (long long)(serve.block_bytes >> 10));
-  if (requests.arrivals != CCT_ARRIVE_SECONDS)
-    status = print_schedule(&serve, &requests);
+  if (serve.prefills)
+    printf("  prompts on %lld replicas and generation on %lld, apart; caches %s\n", (long long)serve.prefills,
+           (long long)serve.decodes, serve.is_staged ? "go through the host" : "are read in their GPUs' memory");
+  if (cct_serve_is_clocked(&serve))
+    printf("  the schedule is the clock's of a run\n");
+  else
+    status = print_schedule(&serve, &requests, 0, "the first engine");
+  if (!status && serve.prefills && !cct_serve_is_clocked(&serve))
+    status = print_schedule(&serve, &requests, (int)serve.prefills, "the first that generates");
   cct_requests_free(&requests);
   return status;
 }

@@ -49,6 +49,11 @@ def judge(name, cells):
     if name == "serve-cache":
         by = added(cells, "output_tok_s", "preempt")
         ask(name, by["offload"] > by["recompute"], f"copies of caches are dearer under CC: {by}")
+    if name == "serve-disaggregated":
+        by = added(cells, "kv_transfer", "kv_route")
+        ask(name, by["host"] > by["p2p"] > 0, f"caches through the host pay more than over NVLink: {by}")
+        by = added(cells, "output_tok_s", "kv_route")
+        ask(name, by["host"] > by[None] > 0 and by["host"] > by["p2p"] > 0, f"and requests with them: {by}")
     if name == "serve-load":
         ask(name, any(c["metric"] == "goodput" for c in cells), "goodput is reported")
 

@@ -14,6 +14,9 @@
 #include "workloads/steps/serve.h"
 #include "workloads/steps/step_fixture.h"
 
+#define CELL2                                                                                                          \
+  "model qwen3-8b workload serve layout dp=2 layers 4 arrivals zero num-prompts 20 input-len 600 output-len 30 "       \
+  "disaggregate "
 #define CELL "model qwen3-8b workload serve layout tp=1 layers 4 concurrency 20 kv-tokens 65536 "
 enum {
   LAYERS = 4,
@@ -25,6 +28,7 @@ struct bench { /* a step's program and slots */
   struct cct_step step;
   const struct cct_program *program;
   int64_t slots[64];
+  enum cct_stage stage;
 };
 
 static void open_bench(struct bench *b, const char *words) {
@@ -38,7 +42,7 @@ static void open_bench(struct bench *b, const char *words) {
 /* Binds one replica's batch and counts. */
 static struct cct_counts count(struct bench *b, const struct cct_batch *batch) {
   struct cct_counts counts;
-  struct cct_engine_step step = {.batches = batch, .is_empty = !batch->n};
+  struct cct_engine_step step = {.batches = batch, .is_empty = !batch->n, .stage = b->stage};
   struct cct_binding binding = {.slots = b->slots};
   for (int i = 0; i < b->program->n_slots; i++)
     b->slots[i] = b->program->slots[i].value;
@@ -254,19 +258,21 @@ static void no_step_outgrows_its_buffers(void **state) {
                                       "model qwen3-30b-a3b workload serve layout ep=2,dp=2 layers 2 concurrency 12 "
                                       "input-len 200 output-len 20 kv-tokens 2000",
                                       "model deepseek-r1 workload serve layout tp=8 layers 2 concurrency 9 "
-                                      "input-len 200 output-len 20 kv-tokens 1000"};
-  for (size_t c = 0; c < sizeof cells / sizeof *cells; c++) {
+                                      "input-len 200 output-len 20 kv-tokens 1000",
+                                      CELL2 "1:1 preempt offload max-batched-tokens 300 kv-tokens 2000",
+                                      CELL2 "1:1 kv-route host max-batched-tokens 300"};
+  for (size_t c = 0; c < 2 * sizeof cells / sizeof *cells; c++) {
     struct bench b;
     struct cct_requests requests;
-    struct cct_engine *engine;
+    struct cct_serve_walk walk;
     struct cct_engine_step step;
-    open_bench(&b, cells[c]);
+    open_bench(&b, cells[c / 2]);
     const struct cct_serve *serve = b.step.serve;
-    struct cct_engine_plan plan = {.limits = serve->limits, .replicas = serve->replicas, .together = serve->together};
     struct cct_binding binding = {.slots = b.slots};
+    int number = c % 2 && cct_serve_engines(serve) > 1; /* the first engine, and another */
     assert_int_equal(cct_requests_make(&serve->requests, &requests), CCT_OK);
-    assert_int_equal(cct_engine_new(&plan, &requests, &engine), CCT_OK);
-    while (!cct_engine_next(engine, 0, &step) && !step.is_over) {
+    assert_int_equal(cct_serve_walk_open(serve, &requests, number, &walk), CCT_OK);
+    while (!cct_serve_walk_next(&walk, &step) && !step.is_over) {
       for (int i = 0; i < b.program->n_slots; i++)
         b.slots[i] = b.program->slots[i].value;
       cct_serve_bind(serve, &step, 0, b.slots);
@@ -289,12 +295,52 @@ static void no_step_outgrows_its_buffers(void **state) {
         have = b.program->buffers[buffer].bytes.base;
         assert_int_equal(b.program->buffers[buffer].bytes.slot, -1);
         if (need > have)
-          fail_msg("%s: %s needs %lld bytes of '%s', which has %lld", cells[c], op->name, (long long)need,
+          fail_msg("%s: %s needs %lld bytes of '%s', which has %lld", cells[c / 2], op->name, (long long)need,
                    b.program->buffers[buffer].name, (long long)have);
       }
     }
-    cct_engine_free(engine);
+    cct_serve_walk_close(&walk);
     cct_requests_free(&requests);
+    cct_step_free(&b.step);
+  }
+}
+
+/* What goes from the replicas of prompts to those of generation, by either way: whole blocks, each from where it is. */
+static void caches_change_replicas(void **state) {
+  (void)state;
+  const struct cct_member prompt = {.given = 100, .emitted = 1}, one = {.computed = 500, .given = 1, .is_decode = 1};
+  const struct cct_move moves[] = {{6, 7}, {9, 3}};
+  double block = 16.0 * LAYERS * 2 * 8 * 128 * 2;
+  for (int is_staged = 0; is_staged < 2; is_staged++) {
+    struct bench b;
+    struct cct_batch batch = batch_of(&one, 1);
+    open_bench(&b, is_staged ? CELL2 "2:1 layout dp=3 kv-route host graph none " : CELL2 "2:1 layout dp=3 graph none ");
+    struct cct_counts before = count(&b, &batch);
+    batch.moves = moves;
+    batch.n_moves = 2;
+    batch.moved_blocks = 10;
+    b.stage = CCT_STAGE_DECODE;
+    struct cct_counts reads = count(&b, &batch);
+    enum cct_direction in = is_staged ? CCT_COPY_H2D : CCT_COPY_P2P;
+    int copies = is_staged ? 1 : 2; /* requests 6 and 9 were read by the first replica and by the second */
+    assert_int_equal(reads.copies[in] - before.copies[in], copies);
+    assert_int_equal(reads.submissions - before.submissions, copies);
+    assert_int_equal(reads.syncs - before.syncs, copies);
+    cct_fixture_same(reads.copy_bytes[in] - before.copy_bytes[in], 10 * block, "read");
+    if (!is_staged) {
+      assert_int_equal(slot(&b, b.step.serve->slots.fetch_bytes[0]), 7 * (int64_t)block);
+      assert_int_equal(slot(&b, b.step.serve->slots.fetch_bytes[1]), 3 * (int64_t)block);
+    }
+    batch = batch_of(&prompt, 1);
+    b.stage = CCT_STAGE_PREFILL;
+    before = count(&b, &batch);
+    batch.moves = moves;
+    batch.n_moves = 1;
+    batch.moved_blocks = 7;
+    struct cct_counts left = count(&b, &batch);
+    assert_int_equal(left.copies[CCT_COPY_D2H] - before.copies[CCT_COPY_D2H], is_staged);
+    assert_int_equal(left.submissions - before.submissions, is_staged);
+    cct_fixture_same(left.copy_bytes[CCT_COPY_D2H] - before.copy_bytes[CCT_COPY_D2H], is_staged * 7 * block, "left");
     cct_step_free(&b.step);
   }
 }
@@ -315,6 +361,14 @@ static void what_cannot_be_served_is_refused(void **state) {
       {"model qwen3-8b workload serve layout tp=1 gpu-memory 1G", "leave no KV cache"},
       {"model qwen3-8b workload serve layout dp=4 concurrency 3", "at least one request each"},
       {"model qwen3-30b-a3b workload serve layout ep=4,dp=4 skew zipf:1", "serve: experts"},
+      {CELL2 "0:2", "each at least 1"},
+      {CELL2 "2", "each at least 1"},
+      {CELL2 "1:1:1", "each at least 1"},
+      {CELL2 "1:2", "the layout has dp=2: dp=3"},
+      {CELL "disaggregate 1:1", "the layout has dp=1: dp=2"},
+      {"model qwen3-8b workload serve layout dp=4 disaggregate 2:2 concurrency 1", "2 replicas need at least one"},
+      {"model qwen3-8b workload serve layout dp=40 disaggregate 33:7", "--kv-route host"},
+      {"model qwen3-30b-a3b workload serve layout ep=2,dp=2 disaggregate 1:1", "make them step together"},
   };
   cct_log_mute(1);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -333,6 +387,7 @@ int main(void) {
       cmocka_unit_test(an_empty_step_does_nothing),
       cmocka_unit_test(drafts_are_verified_at_once),
       cmocka_unit_test(caches_go_to_the_host_and_back),
+      cmocka_unit_test(caches_change_replicas),
       cmocka_unit_test(replicas_that_step_together_are_bound_alike),
       cmocka_unit_test(mixed_latent_attention_has_both_forms),
       cmocka_unit_test(no_step_outgrows_its_buffers),
