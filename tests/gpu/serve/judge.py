@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""judge.py CCTAX OUT WHAT: what run.sh's runs in OUT say. WHAT: layers (prints a number), readback, overlap, graph, schedule.
-A figure passes when the whole of its 95 % interval lies within what is expected."""
+"""judge.py CCTAX OUT WHAT [SHARED]: what run.sh's runs in OUT say. WHAT: layers (prints a number), readback, overlap, graph,
+schedule, apart, routes (SHARED 1: on one GPU, where times are shown and not judged). A figure passes when the whole of its 95 %
+interval lies within what is expected."""
 import json
 import re
 import sys
@@ -85,7 +86,7 @@ def graph():
                               f"{100 * least:.1f} % less 5 points ({text})")
 
 
-def schedule():
+def schedule(run="schedule"):
     def told(name):
         lines, key = {}, None
         for line in shown(name).splitlines():
@@ -94,14 +95,30 @@ def schedule():
             elif found := re.search(r" (schedule [0-9a-f]+ of \d+ steps)", line):
                 lines.setdefault(key, []).append(found.group(1))
         return lines
-    real, sim = told("schedule"), told("schedule-sim")
+    real, sim = told(run), told(f"{run}-sim")
     say(bool(real) and list(real) == list(sim), f"{len(real)} cells say their schedule here, {len(sim)} in sim")
     for key in real:
         parameters = json.loads(key.split(": ", 1)[1])
-        name = " ".join(f"{k}={parameters[k]}" for k in ("layout", "arrivals", "overlap", "preempt", "graph"))
+        name = " ".join(f"{k}={parameters[k]}" for k in ("layout", "arrivals", "overlap", "preempt", "graph", "kv_route")
+                        if k in parameters)
         say(real[key] == sim.get(key), f"batch by batch as in sim: {name}: {real[key]}" +
             ("" if real[key] == sim.get(key) else f", sim {sim.get(key)}"))
 
 
-{"layers": layers, "readback": readback, "overlap": overlap, "graph": graph, "schedule": schedule}[WHAT]()
+def routes():
+    added = {}
+    for route in ("p2p", "host"):
+        row = rows("routes", "kv_transfer", kv_route=route)
+        interval = row["ci95_pct"] or [row["time_overhead_pct"]] * 2
+        added[route] = [row["baseline_median"] * x / 100 for x in (row["time_overhead_pct"], *interval)]
+        text = (f"{route}: a cache changes replicas in {row['baseline_median']:.4g} {row['unit']} in the clear, emulated b200x8-tdx "
+                f"adds {added[route][0]:.4g} [{added[route][1]:.4g}, {added[route][2]:.4g}]")
+        print(("     " if SHARED else "PASS ") + text + (" (one GPU for both: not judged)" if SHARED else ""))
+    if not SHARED:
+        say(added["host"][1] > added["p2p"][2], "through the host it adds more than between the GPUs")
+
+
+SHARED = sys.argv[4:5] == ["1"]
+{"layers": layers, "readback": readback, "overlap": overlap, "graph": graph, "schedule": schedule, "apart": lambda: schedule("apart"),
+ "routes": routes}[WHAT]()
 sys.exit(CHECKS.failures > 0)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Serving on real GPUs, under 4 minutes on one or two H200s:
 #   run.sh BUILD OUT [PART...]     BUILD: a build with bin/cctax, its backend and data; OUT: a folder for runs and logs
-# PARTs: calibrate readback overlap graph schedule (default: all; those that need a size calibrate first).
+# PARTs: calibrate readback overlap graph schedule disaggregated (default: all; those that need a size calibrate first).
+# disaggregated on one GPU runs two ranks on it (--shared-gpu): schedules are judged, times are not.
 # Every check is one line, PASS or FAIL, with the figure, its 95 % interval over rounds and what was expected; judge.py
 # reads them from cctax report --json and cctax show. Exit 0: all hold, 1: one does not, 2: cannot run, 77: no GPU here.
 # What sim expects of the same suites: run.sh BUILD OUT with SERVE_BACKEND=sim (docs/serving.md gives its figures).
@@ -11,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "${1:?usage: run.sh BUILD OUT [PART...]}") out=${2:?usage: run.sh BUILD OUT [PART...]}
 shift 2
 parts=("$@")
-[ $# -gt 0 ] || parts=(readback overlap graph schedule)
+[ $# -gt 0 ] || parts=(readback overlap graph schedule disaggregated)
 backend=${SERVE_BACKEND:-cuda}
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
 if [ "$backend" = cuda ]; then
@@ -95,6 +96,27 @@ schedule() {
 E1
   cctax schedule "$out/schedule.json" || return
   backend=sim cctax schedule-sim "$out/schedule.json" && judge schedule
+}
+
+disaggregated() {
+  local cell='"model": "qwen3-8b", "workload": "serve", "layout": "dp=2", "np": 2, "check": 0, "layers": 4, "input_len": 1000, "output_len": 40,
+    "random_range_ratio": 0.5, "kv_tokens": 24000, "disaggregate": "1:1"' share=()
+  [ "$gpus" -ge 2 ] || share=(--shared-gpu)
+  suite apart <<E1
+{"schema": 1, "rounds": 1, "arms": {"factor": "condition", "values": ["off"]}, "defaults": {$cell, "num_prompts": 24},
+ "cells": [{"arrivals": "zero", "kv_route": ["p2p", "host"], "overlap": ["off", "on"]},
+           {"arrivals": "steps", "request_rate": 0.4, "kv_route": ["p2p", "host"], "readback": "worker", "overlap": "on"}]}
+E1
+  cctax apart "$out/apart.json" "${share[@]}" || return
+  backend=sim cctax apart-sim "$out/apart.json" && judge apart
+  suite routes <<E1
+{"schema": 1, "question": "What does confidential computing add to caches that change replicas, by the way they take?", "rounds": 3,
+ "arms": {"factor": "condition", "values": ["off", "emulated:b200x8-tdx"]},
+ "defaults": {$cell, "concurrency": 8, "num_prompts": 32, "overlap": "on", "readback": "worker"},
+ "cells": [{"kv_route": ["p2p", "host"]}]}
+E1
+  cctax routes "$out/routes.json" "${share[@]}" || return
+  judge routes "${#share[@]}"
 }
 
 for part in "${parts[@]}"; do
