@@ -42,6 +42,12 @@ static enum cct_status check_request(const struct cct_options *options, int n_ar
   int is_serving = cct_cell_workload(options) == CCT_WORKLOAD_SERVE;
   if (options->v[CCT_OPT_SLO].has_value && !is_serving)
     return cct_fail(CCT_USAGE, "--slo: a latency of tokens belongs to --workload serve");
+  for (int id = 0; id < CCT_OPTION_COUNT; id++) {
+    int is_given = options->v[id].is_set && cct_option_table[id].scope == CCT_SCOPE_CELL;
+    const char *why = is_given ? cct_cell_unread(options, (enum cct_option_id)id) : NULL;
+    if (why)
+      return cct_fail(CCT_USAGE, "--%s: %s", cct_option_table[id].name, why);
+  }
   return CCT_OK;
 }
 

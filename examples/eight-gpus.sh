@@ -48,6 +48,7 @@ else
   probing=(--samples 10) layers=8 stepping=(--rounds 3 --samples 20) training=() tuning=()
 fi
 [ "${NCCL_NVLS_ENABLE:-}" != 0 ] || echo "NCCL_NVLS_ENABLE=0 here: off has no multicast" | tee -a "$out/times.txt"
+decoding=(--batch 32)
 worst=0
 
 run() { # LOG, command: 0 and 1 are results, as 77 is (nothing here to be asked); whatever else ends the part
@@ -93,10 +94,10 @@ steps() { # FOLDER PREFIX, then what performs them
     local workload=$1 folder=$prefix$2 ranks=$3 layouts=$4
     shift 4
     measure "$folder" run "$@" --model qwen3-30b-a3b --workload "$workload" --np "$ranks" --layouts "$layouts" --layers "$layers" \
-      --batch 32 --condition off,stripped,emulated:b200x8-tdx "${stepping[@]}" "${more[@]}"
+      --condition off,stripped,emulated:b200x8-tdx "${stepping[@]}" "${more[@]}"
   }
   local more=("${training[@]}")
-  step train train "$np" "$(layouts train)" "$@" && more=() && step decode decode "$np" "$(layouts decode)" "$@" &&
+  step train train "$np" "$(layouts train)" "$@" && more=("${decoding[@]}") && step decode decode "$np" "$(layouts decode)" "$@" &&
     { [ "$np" -lt 8 ] || step decode decode-4 4 tp=4 "$@"; }
 }
 perform() {
@@ -113,9 +114,11 @@ perform() {
     [ -e "$profile" ] || profile=${PROFILE:-h200}
     steps predicted- --backend sim --profile "$profile" || return
     for workload in train decode; do
+      local planning=()
+      [ $workload = train ] || planning=("${decoding[@]}")
       for profile in h200 b200x8-tdx; do
         run "plan-$workload-$profile" "$cctax" plan --model qwen3-30b-a3b --workload "$workload" --np "$np" \
-          --layouts "$(layouts $workload)" --layers "$layers" --batch 32 --profile "$profile" || return
+          --layouts "$(layouts $workload)" --layers "$layers" "${planning[@]}" --profile "$profile" || return
       done
     done ;;
   report)

@@ -160,7 +160,12 @@ int cct_cell_matters(const struct cct_options *cell, enum cct_option_id id) {
          (cell->v[id].is_set || is_read(cell, id));
 }
 
-enum cct_workload cct_cell_only(enum cct_option_id id) {
+#define OF(workload) (1U << CCT_WORKLOAD_##workload)
+#define OF_SERVING   (OF(PREFILL) | OF(DECODE) | OF(SERVE))
+#define OF_A_MODEL   (OF(TRAIN) | OF_SERVING)
+
+/* The workloads that read a key which others have no use for; 0: all do. */
+static unsigned readers(enum cct_option_id id) {
   switch (id) {
   case CCT_OPT_CONCURRENCY:
   case CCT_OPT_READBACK:
@@ -181,7 +186,7 @@ enum cct_workload cct_cell_only(enum cct_option_id id) {
   case CCT_OPT_TRACE:
   case CCT_OPT_NUM_PROMPTS:
   case CCT_OPT_MIXED_GRAPH:
-    return CCT_WORKLOAD_SERVE;
+    return OF(SERVE);
   case CCT_OPT_SEQ_LEN:
   case CCT_OPT_MICRO_BATCH:
   case CCT_OPT_ACCUMULATION:
@@ -194,21 +199,87 @@ enum cct_workload cct_cell_only(enum cct_option_id id) {
   case CCT_OPT_OVERLAP_PARAM:
   case CCT_OPT_CHECKPOINT_EVERY:
   case CCT_OPT_CHECKPOINT:
-    return CCT_WORKLOAD_TRAIN;
+    return OF(TRAIN);
+  case CCT_OPT_BATCH:
+    return OF(DECODE);
+  case CCT_OPT_OUTPUT_LEN:
+  case CCT_OPT_OVERLAP:
+  case CCT_OPT_HOST_US:
+    return OF(DECODE) | OF(SERVE);
+  case CCT_OPT_INPUT_LEN:
+    return OF_SERVING;
+  case CCT_OPT_MODEL:
+  case CCT_OPT_LAYOUT:
+  case CCT_OPT_WEIGHTS:
+  case CCT_OPT_LAYERS:
+  case CCT_OPT_DISPATCH:
+  case CCT_OPT_ROUTING:
+  case CCT_OPT_CAPACITY:
+  case CCT_OPT_DISPATCH_TYPE:
+  case CCT_OPT_COMBINE_TYPE:
+    return OF_A_MODEL;
+  case CCT_OPT_SKEW:
+  case CCT_OPT_ALLREDUCE:
+  case CCT_OPT_GRAPH:
+    return OF_A_MODEL | OF(COLLECTIVE);
+  case CCT_OPT_COLLECTIVE:
+  case CCT_OPT_ITERS:
+  case CCT_OPT_AGG_ITERS:
+  case CCT_OPT_CUDAGRAPH:
+  case CCT_OPT_ROOT:
+  case CCT_OPT_REDUCTION:
+  case CCT_OPT_PLACE:
+  case CCT_OPT_LOCAL_REGISTER:
+  case CCT_OPT_COMM_CHOICE:
+  case CCT_OPT_BUFFER_BYTES:
+    return OF(COLLECTIVE);
+  case CCT_OPT_PROBE_NAME:
+  case CCT_OPT_EXPERIMENT:
+    return OF(PROBE);
+  case CCT_OPT_BYTES:
+  case CCT_OPT_TYPE:
+  case CCT_OPT_CALLS:
+  case CCT_OPT_CLOSE:
+  case CCT_OPT_GEMM_SHAPE:
+    return OF(COLLECTIVE) | OF(PROBE);
+  case CCT_OPT_MEMORY:
+    return OF(TRAIN) | OF(PROBE);
   default:
-    return CCT_WORKLOAD_NONE;
+    return 0;
   }
 }
 
+static const char *who_reads(unsigned workloads) {
+  static const struct {
+    unsigned workloads;
+    const char *text;
+  } rows[] = {
+      {OF(SERVE), "serve alone reads it, and no cell is of serve"},
+      {OF(TRAIN), "train alone reads it, and no cell is of train"},
+      {OF(DECODE), "decode alone reads it, and no cell is of decode"},
+      {OF(COLLECTIVE), "collective alone reads it, and no cell is of collective"},
+      {OF(PROBE), "probe alone reads it, and no cell is of probe"},
+      {OF(DECODE) | OF(SERVE), "decode and serve alone read it, and no cell is of these"},
+      {OF_SERVING, "prefill, decode and serve alone read it, and no cell is of these"},
+      {OF_A_MODEL, "steps of a model alone read it, and no cell is one"},
+      {OF_A_MODEL | OF(COLLECTIVE), "probes do not read it, and all cells are probes"},
+      {OF(COLLECTIVE) | OF(PROBE), "collective and probe alone read it, and no cell is of these"},
+      {OF(TRAIN) | OF(PROBE), "train and probe alone read it, and no cell is of these"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].workloads == workloads)
+      return rows[i].text;
+  return "no cell reads it";
+}
+
 const char *cct_cell_unread(const struct cct_options *cell, enum cct_option_id id) {
-  enum cct_workload workload = cct_cell_workload(cell), only = cct_cell_only(id);
+  enum cct_workload workload = cct_cell_workload(cell);
   const struct cct_value *v = cell->v;
+  unsigned by = readers(id);
   if (workload == CCT_WORKLOAD_NONE)
     return NULL;
-  if (only == CCT_WORKLOAD_SERVE && workload != only)
-    return "serve alone reads it, and no cell is of serve";
-  if (only == CCT_WORKLOAD_TRAIN && workload != only)
-    return "train alone reads it, and no cell is of train";
+  if (by && !(by >> workload & 1))
+    return who_reads(by);
   if (id == CCT_OPT_CONCURRENCY && is_open(cell))
     return "nothing holds requests back that come by themselves; --max-seqs limits those at work, --num-prompts says "
            "how many come";
@@ -224,6 +295,13 @@ const char *cct_cell_unread(const struct cct_options *cell, enum cct_option_id i
     return "--kv-tokens says already what the cache holds";
   if (id == CCT_OPT_CHECKPOINT && !v[CCT_OPT_CHECKPOINT_EVERY].has_value)
     return "needs --checkpoint-every";
+  if (id == CCT_OPT_MEMORY && workload == CCT_WORKLOAD_TRAIN && !v[CCT_OPT_CHECKPOINT_EVERY].has_value)
+    return "is a checkpoint's; needs --checkpoint-every";
+  if (id == CCT_OPT_OVERLAP_PARAM && !is_word(cell, CCT_OPT_OPTIMIZER, "adam-zero1"))
+    return "needs --optimizer adam-zero1";
+  if ((id == CCT_OPT_DISPATCH || id == CCT_OPT_ROUTING || id == CCT_OPT_DISPATCH_TYPE || id == CCT_OPT_COMBINE_TYPE) &&
+      v[CCT_OPT_LAYOUT].has_value && strcmp(v[CCT_OPT_LAYOUT].s, "all") != 0 && !is_expert_parallel(cell))
+    return "needs a layout with ep above 1";
   return NULL;
 }
 

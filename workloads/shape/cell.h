@@ -26,8 +26,6 @@ enum cct_workload cct_cell_workload(const struct cct_options *cell);
 /* 1 if `id` is a CELL key that makes a difference in this cell: set, or a default that its workload reads. */
 int cct_cell_matters(const struct cct_options *cell, enum cct_option_id id);
 
-/* The workload that alone reads the key; CCT_WORKLOAD_NONE: several do. */
-enum cct_workload cct_cell_only(enum cct_option_id id);
 /* Why the key decides nothing in this cell, whatever its value; NULL: it may. Reason to refuse a flag that no cell
  * reads; a key of a suite's defaults may be for its other cells. */
 const char *cct_cell_unread(const struct cct_options *cell, enum cct_option_id id);
