@@ -15,9 +15,14 @@ static const char *text_of(const struct cct_machine *machine, enum cct_machine_i
 }
 
 static void print_text(const struct cct_machine *machine, const struct cct_finding *findings, int n) {
-  const struct cct_machine_value *gpus = &machine->v[CCT_MACHINE_GPU_COUNT];
-  printf("GPUs     %.0f x %s, driver %s\n", gpus->is_known ? gpus->number : 0, text_of(machine, CCT_MACHINE_GPU_NAME),
-         text_of(machine, CCT_MACHINE_DRIVER));
+  const struct cct_machine_value *gpus = &machine->v[CCT_MACHINE_GPU_COUNT], *bus = &machine->v[CCT_MACHINE_GPU_PCI];
+  if (gpus->is_known)
+    printf("GPUs     %.0f x %s, driver %s\n", gpus->number, text_of(machine, CCT_MACHINE_GPU_NAME),
+           text_of(machine, CCT_MACHINE_DRIVER));
+  else if (bus->is_known)
+    printf("GPUs     not known, %.0f on the PCI bus; driver %s\n", bus->number, text_of(machine, CCT_MACHINE_DRIVER));
+  else
+    printf("GPUs     not known, driver %s\n", text_of(machine, CCT_MACHINE_DRIVER));
   printf("CPU      %s, TEE %s\n\n", text_of(machine, CCT_MACHINE_CPU), text_of(machine, CCT_MACHINE_TEE));
   for (int i = 0; i < n; i++) {
     const struct cct_rule *rule = findings[i].rule;

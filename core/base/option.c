@@ -28,6 +28,8 @@ static int is_word_of(const char *word, const char *words) {
 static enum cct_status check_range(const struct cct_option *row, double value, const char *text, const char *where) {
   if (value >= row->min && value <= row->max)
     return CCT_OK;
+  if (row->max > 1e18) /* INT64_MAX, which no text reaches */
+    return cct_fail(CCT_USAGE, "%s: %s is below %.15g", where, text, row->min);
   return cct_fail(CCT_USAGE, "%s: %s is outside %.15g to %.15g", where, text, row->min, row->max);
 }
 

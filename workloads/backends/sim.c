@@ -116,8 +116,8 @@ static void warn_beyond_partition(const struct cct_backend *be, const struct cct
   const struct cct_profile *machine = be->options.machine;
   if (be->world->rank == 0 && job->ranks > machine->platform.partition && !is_said) {
     is_said = 1;
-    cct_warn("profile '%s' was taken on a guest with %d GPUs; %d ranks are priced by it all the same", machine->name,
-             machine->platform.partition, job->ranks);
+    cct_warn("profile '%s' was taken on a guest with %d GPU%s; %d ranks are priced by it all the same", machine->name,
+             machine->platform.partition, machine->platform.partition == 1 ? "" : "s", job->ranks);
   }
 }
 
