@@ -95,9 +95,8 @@ static void print_program(const struct cct_job *job, const struct cct_program *p
 
 static void print_totals(const struct cct_counts *counts) {
   char text[32];
-  printf("  totals of one step of one rank: %lld submissions (%lld graphs of %lld nodes), %lld kernels, %lld syncs\n",
-         (long long)counts->submissions, (long long)counts->graphs, (long long)counts->nodes,
-         (long long)counts->kernels, (long long)counts->syncs);
+  printf("%lld submissions (%lld graphs of %lld nodes), %lld kernels, %lld syncs\n", (long long)counts->submissions,
+         (long long)counts->graphs, (long long)counts->nodes, (long long)counts->kernels, (long long)counts->syncs);
   printf("  %.4g Gflop, HBM %s", counts->flops / 1e9, cct_bytes_text(counts->hbm_bytes, text));
   printf(", weights %s\n", cct_bytes_text(counts->weight_bytes, text));
   for (int d = 0; d < CCT_DIRECTION_COUNT; d++)
@@ -199,6 +198,14 @@ static enum cct_status print_cell(const struct cct_agenda *agenda, int index) {
     printf("  role '%s': ranks %d to %d, %d entries\n", role->program->name, role->first, role->first + role->count - 1,
            role->program->n_ops);
     print_program(step.job, role->program);
+    printf("  totals of one step of one rank: ");
+    print_totals(&counts);
+    if (!step.checkpoint)
+      continue;
+    status = cct_job_totals(step.checkpoint, step.bindings, r, &counts);
+    if (status)
+      break;
+    printf("  and of a step with a checkpoint, 1 in %lld: ", (long long)step.checkpoint_every);
     print_totals(&counts);
   }
   if (!status && step.routed)
