@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "mpi_runner/totals.h"
+#include "report/numbers.h"
 #include "workloads/backends/exposure.h"
 
 void cct_show_training(const struct cct_agenda *agenda, int cell, int arm, double step_us, double checkpoint_us) {
@@ -28,8 +29,10 @@ void cct_show_training(const struct cct_agenda *agenda, int cell, int arm, doubl
       s += (checkpoint_us - step_us) / 1e6 / (double)step.checkpoint_every;
       printf(", 1 in %lld: %.6g s a step\n", (long long)step.checkpoint_every, s);
     }
-    printf("    %.5g tokens/s; %.4g model TFLOP/s a GPU, %.4g hardware TFLOP/s\n", (double)step.tokens / s,
-           step.model_flops / step.job->ranks / s / 1e12, counts.flops / s / 1e12);
+    char tokens[32];
+    printf("    %s tokens/s; %.4g model TFLOP/s a GPU, %.4g hardware TFLOP/s\n",
+           cct_digits_text((double)step.tokens / s, 5, tokens), step.model_flops / step.job->ranks / s / 1e12,
+           counts.flops / s / 1e12);
   }
   cct_step_free(&step);
 }

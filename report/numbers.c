@@ -15,6 +15,15 @@ char *cct_percent_text(double percent, double half_width, char out[32]) {
   return out;
 }
 
+char *cct_digits_text(double value, int digits, char out[32]) {
+  int places = value != 0 && isfinite(value) ? digits - 1 - (int)floor(log10(fabs(value))) : 0;
+  if (fabs(value) >= 1e15 || places > 9)
+    snprintf(out, 32, "%.*g", digits, value);
+  else
+    snprintf(out, 32, "%.*f", places > 0 ? places : 0, value);
+  return out;
+}
+
 /* Four digits, those behind the point too: 3.090 beside 2.887. */
 static int decimals(double value) {
   double size = fabs(value);
@@ -39,7 +48,10 @@ char *cct_value_text(double value, const char *unit, char out[48]) {
       snprintf(out, 48, "%.*f %s", decimals(seconds / times[k].seconds), seconds / times[k].seconds, times[k].unit);
       return out;
     }
-  snprintf(out, 48, "%.4g %.24s", value, unit);
+  char number[32];
+  if (fabs(value) < 9999.5)
+    snprintf(number, sizeof number, "%.4g", value);
+  snprintf(out, 48, "%.15s %.24s", fabs(value) < 9999.5 ? number : cct_digits_text(value, 4, number), unit);
   return out;
 }
 

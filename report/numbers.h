@@ -7,6 +7,8 @@
 
 /* "31.2 %", "0.4 %": signed, with as many digits as the interval's half width supports (at least one). */
 char *cct_percent_text(double percent, double half_width, char out[32]);
+/* At least so many digits, without an exponent: "86468", "320", "0.0041". */
+char *cct_digits_text(double value, int digits, char out[32]);
 /* A metric's value with four digits, times in the unit that reads best: "1.081 s", "424.3 us"; "-" where it is not
  * finite. */
 char *cct_value_text(double value, const char *unit, char out[48]);

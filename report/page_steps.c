@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/html.h"
 #include "report/overlap.h"
+#include "report/numbers.h"
 #include "report/page_parts.h"
 
 #define OPEN_ROWS 12 /* a longer table is folded */
@@ -17,6 +18,16 @@ static void number(struct cct_text *html, const char *format, double value) {
   if (isfinite(value))
     snprintf(text, sizeof text, format, value);
   cct_page_cell(html, "", text);
+}
+
+static void digits(struct cct_text *html, double value) {
+  char text[32] = "-";
+  cct_page_cell(html, "", isfinite(value) ? cct_digits_text(value, 4, text) : text);
+}
+
+static void time(struct cct_text *html, double us) {
+  char text[48];
+  cct_page_cell(html, "", cct_value_text(us, "us", text));
 }
 
 static void begin(struct cct_text *html, const char *what, int rows, const char *heads) {
@@ -51,11 +62,11 @@ static void put_training(const struct cct_report *report, struct cct_text *html)
       if (!cct_training_of(report, c, a, &t))
         continue;
       first_cells(report, c, a, html);
-      number(html, "%.4g", t.step_s);
+      digits(html, t.step_s);
       number(html, "%.3g s", t.checkpoint_s);
-      number(html, "%.4g", t.tokens_s);
-      number(html, "%.4g", t.model_tflop_s);
-      number(html, "%.4g", t.hardware_tflop_s);
+      digits(html, t.tokens_s);
+      digits(html, t.model_tflop_s);
+      digits(html, t.hardware_tflop_s);
       cct_text_add(html, "</tr>\n");
     }
   cct_text_add(html, "</table></div></details>\n</section>\n");
@@ -79,8 +90,8 @@ static void put_exposed(const struct cct_report *report, struct cct_text *html) 
     double share = e->spent_us > 0 ? 100 * e->exposed_us / e->spent_us : NAN;
     first_cells(report, e->cell, e->arm, html);
     cct_page_cell(html, " class=\"text\"", text);
-    number(html, "%.4g us", e->spent_us);
-    number(html, "%.4g us", e->exposed_us);
+    time(html, e->spent_us);
+    time(html, e->exposed_us);
     number(html, "%.1f %%", share);
     number(html, "%.1f %%", 100 - share);
     cct_text_add(html, "</tr>\n");

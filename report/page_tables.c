@@ -46,11 +46,12 @@ static void number_row(const struct cct_report *report, const struct cct_result 
   const struct cct_report_cell *cell = &report->cells[result->cell];
   const struct cct_comparison *c = &result->comparison;
   const char *verdict = cct_verdict_name(result->verdict);
-  char effect[96], loss[32] = "-", visible[32] = "-";
+  char effect[96], loss[32] = "-", visible[32] = "-", number[32];
   if (isfinite(c->effect))
     cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, loss);
   if (result->smallest_visible > 1e-12)
-    snprintf(visible, sizeof visible, "%.2g %%", cct_time_overhead_pct(result->smallest_visible));
+    snprintf(visible, sizeof visible, "%.24s %%",
+             cct_digits_text(cct_time_overhead_pct(result->smallest_visible), 2, number));
   cct_text_add(html, "<tr>");
   cct_page_cell(html, "", cell->title);
   if (with_arm)
@@ -114,12 +115,13 @@ void cct_page_noise(const struct cct_report *report, struct cct_text *html) {
   for (int c = 0; c < report->n_cells; c++)
     for (int a = 0; a < report->n_arms; a++) {
       const struct cct_series *series = &report->cells[c].arms[a];
-      char null[96];
+      char null[96], spread[32];
       cct_text_add(html, "<tr>");
       cct_page_cell(html, "", report->cells[c].title);
       cct_page_cell(html, " class=\"text\"", report->arms[a]);
-      cct_text_add(html, "<td>%d</td><td>%d</td><td>%.2g %%</td><td>%d</td><td%s>", series->n_samples, series->n_units,
-                   100 * series->spread, series->outliers, series->is_drifting ? " class=\"slower\"" : "");
+      cct_text_add(html, "<td>%d</td><td>%d</td><td>%s %%</td><td>%d</td><td%s>", series->n_samples, series->n_units,
+                   cct_digits_text(100 * series->spread, 2, spread), series->outliers,
+                   series->is_drifting ? " class=\"slower\"" : "");
       cct_text_add(html, isfinite(series->drift) && series->n_units ? "%+.2f %%</td>" : "-</td>",
                    cct_time_overhead_pct(series->drift));
       cct_page_cell(html, "", null_text(series, null));

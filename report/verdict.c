@@ -152,6 +152,7 @@ static void how_sure(const struct cct_report *report, struct cct_text *text) {
   const struct cct_comparison *c = NULL;
   int counts[4] = {0}, exact = 0, with_interval = 0, outliers = 0, drifting = 0, samples = 0, unpaired = 0;
   double worst = 0;
+  char number[32];
   for (int r = 0; r < report->n_results; r++) {
     const struct cct_result *result = &report->results[r];
     counts[result->verdict]++;
@@ -190,8 +191,8 @@ static void how_sure(const struct cct_report *report, struct cct_text *text) {
     cct_text_add(text, "One boot an arm: what changes from boot to boot is NOT in these intervals; add boots with "
                        "cctax run --append.\n");
   if (worst > 0)
-    cct_text_add(text, "Smallest effect that every cell would show with 80 %% power: %.2g %%.\n",
-                 cct_time_overhead_pct(worst));
+    cct_text_add(text, "Smallest effect that every cell would show with 80 %% power: %s %%.\n",
+                 cct_digits_text(cct_time_overhead_pct(worst), 2, number));
   if (report->n_nulls)
     cct_text_add(text, "A/A within arms: %d of %d called different (5 %% expected).\n", report->n_nulls_different,
                  report->n_nulls);
@@ -277,7 +278,8 @@ static void where_from(const struct cct_report *report, struct cct_text *text) {
       }
     if (fabs(t->interaction) >= 0.05)
       cct_text_add(text, "%sinteraction %+.1f", comma, t->interaction);
-    cct_text_add(text, "%sunexplained %.1f.\n", t->n && *comma ? "; " : "", t->residual);
+    cct_text_add(text, "%sunexplained %s%.1f.\n", t->n && *comma ? "; " : "", t->residual >= 0.05 ? "+-" : "",
+                 t->residual);
   }
 }
 
