@@ -89,6 +89,13 @@ void cct_serve_bind_transfers(const struct cct_serve *serve, int64_t bytes, int6
 /* The slots of a rank of the engine's replica `replica`; every other slot of the program is left as it is. */
 void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step *step, int64_t replica, int64_t *slots);
 
+/* ---- serve_slots.c: of the program that is being emitted ---- */
+
+struct cct_emit;
+void cct_serve_add_slots(struct cct_emit *e, struct cct_serve *serve);
+/* Buffers are as large as the largest step needs, whatever a step is bound to. */
+void cct_serve_hold_most(struct cct_emit *e, const struct cct_serve *serve);
+
 /* ---- serve_schedule.c ---- */
 
 struct cct_serve_row { /* a step of an engine: the largest of its replicas' figures, and the cache of all of them */
