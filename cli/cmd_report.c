@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/document.h"
 #include "report/report.h"
+#include "workloads/program/profile.h"
 
 static enum cct_status print_json(const struct cct_report *report, const char *directory) {
   struct cct_json *document = NULL;
@@ -26,15 +27,25 @@ static enum cct_status print_table(const struct cct_report *report, const char *
   return status;
 }
 
+/* One that cannot be read is the caller's mistake; of those that runs name the report says why they are of no use. */
+static enum cct_status check_profile(const char *name) {
+  struct cct_profile *profile = NULL;
+  enum cct_status status = name ? cct_profile_load(name, &profile) : CCT_OK;
+  cct_profile_free(profile);
+  return status;
+}
+
 enum cct_status cct_cmd_report(const struct cct_options *options, const char *const *args, int n_args) {
   struct cct_runs runs = {0};
   struct cct_report report = {0};
-  const char *directory = options->v[CCT_OPT_OUTPUT].s;
+  const char *directory = options->v[CCT_OPT_OUTPUT].s, *profile = options->v[CCT_OPT_PROFILE_FILE].s;
   if (!n_args)
     return cct_fail(CCT_USAGE, "report: no run directory given; cctax report RUN... -o DIR");
-  enum cct_status status = cct_runs_load(args, n_args, &runs);
+  enum cct_status status = check_profile(profile);
   if (!status)
-    status = cct_report_make(&runs, options->v[CCT_OPT_ALLOW].s, options->v[CCT_OPT_PROFILE_FILE].s, &report);
+    status = cct_runs_load(args, n_args, &runs);
+  if (!status)
+    status = cct_report_make(&runs, options->v[CCT_OPT_ALLOW].s, profile, &report);
   if (!status && directory)
     status = cct_report_write(&report, directory);
   if (!status)
