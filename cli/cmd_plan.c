@@ -39,13 +39,20 @@ static enum cct_status check_request(const struct cct_options *options, int n_ar
   if (cct_cell_workload(options) >= CCT_WORKLOAD_COLLECTIVE)
     return cct_fail(CCT_USAGE, "--workload %s: plan takes train, prefill, decode or serve",
                     options->v[CCT_OPT_WORKLOAD].s);
-  int is_serving = cct_cell_workload(options) == CCT_WORKLOAD_SERVE;
-  if (options->v[CCT_OPT_SLO].has_value && !is_serving)
-    return cct_fail(CCT_USAGE, "--slo: a latency of tokens belongs to --workload serve");
+  return CCT_OK;
+}
+
+/* Of a plan's own flags and the one that is swept; what only some layouts read passes. */
+static enum cct_status refuse_unread(const struct cct_options *options, enum cct_option_id swept) {
+  char why[128];
   for (int id = 0; id < CCT_OPTION_COUNT; id++) {
-    int is_given = options->v[id].is_set && cct_option_table[id].scope == CCT_SCOPE_CELL;
-    const char *why = is_given ? cct_cell_unread(options, (enum cct_option_id)id) : NULL;
-    if (why)
+    if (cct_option_table[id].scope != CCT_SCOPE_CELL || (!options->v[id].is_set && id != (int)swept))
+      continue;
+    enum cct_reading reading = cct_cell_reads(options, (enum cct_option_id)id, why, NULL);
+    if (reading == CCT_OF_OTHER_WORKLOADS)
+      return cct_fail(CCT_USAGE, "--%s: %s, and --workload is %s", cct_option_table[id].name, why,
+                      options->v[CCT_OPT_WORKLOAD].s);
+    if (reading != CCT_READ && id != (int)swept)
       return cct_fail(CCT_USAGE, "--%s: %s", cct_option_table[id].name, why);
   }
   return CCT_OK;
@@ -67,7 +74,8 @@ static enum cct_status read_sweep(const struct cct_options *options, struct swee
   snprintf(name, sizeof name, "%.*s", (int)(equals ? equals - text : 0), text);
   sweep->id = cct_option_by_name(name);
   if (!equals || sweep->id == CCT_OPTION_COUNT || cct_option_table[sweep->id].scope != CCT_SCOPE_CELL ||
-      cct_option_table[sweep->id].kind == CCT_KIND_TEXT || sweep->id == CCT_OPT_NP || sweep->id == CCT_OPT_WORKLOAD)
+      !(cct_option_table[sweep->id].commands & CCT_PLAN) || cct_option_table[sweep->id].kind == CCT_KIND_TEXT ||
+      sweep->id == CCT_OPT_NP || sweep->id == CCT_OPT_WORKLOAD)
     return cct_fail(CCT_USAGE, "--sweep: '%s' is no FLAG=VALUE,VALUE such as batch=1,8,64 or input-len=1024,32768",
                     text);
   if (options->v[sweep->id].is_set)
@@ -321,6 +329,8 @@ enum cct_status cct_cmd_plan(const struct cct_options *options, const char *cons
   enum cct_status status = check_request(options, n_args, args);
   if (!status)
     status = read_sweep(options, &sweep);
+  if (!status)
+    status = refuse_unread(options, sweep.id);
   if (!status)
     status = cct_planner_open(options, &planner);
   if (status)

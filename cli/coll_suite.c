@@ -7,6 +7,7 @@
 #include "cli/coll.h"
 #include "mpi_runner/suite.h"
 #include "workloads/program/program.h"
+#include "workloads/shape/cell.h"
 
 #define MOST_SIZES  1000
 #define MOST_VALUES 16
@@ -294,34 +295,28 @@ static enum cct_status add_collective(const struct cct_options *options, const c
   return status;
 }
 
-static int is_word_of(const char *words, const char *word) {
-  size_t n = strlen(word);
-  for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
-    if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
-      return 1;
-  return 0;
-}
-
-/* A flag that decides nothing in any cell was meant otherwise. */
+/* A flag that none of the collectives reads. */
 static enum cct_status refuse_unread(const struct cct_options *options, const struct values *collectives, int ranks) {
-  static const struct {
-    enum cct_option_id id;
-    const char *read_by;
-  } rows[] = {{CCT_OPT_ROOT, "broadcast reduce"},
-              {CCT_OPT_REDUCTION, "all_reduce reduce_scatter reduce"},
-              {CCT_OPT_ALLREDUCE, "all_reduce"},
-              {CCT_OPT_SKEW, "all_to_allv"}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    int is_read = !options->v[rows[i].id].is_set;
-    for (int c = 0; c < collectives->n; c++)
-      is_read |= is_word_of(rows[i].read_by, collectives->text[c]);
-    if (!is_read)
-      return cct_fail(CCT_USAGE, "--%s: no collective asked for reads it; these do: %s",
-                      cct_option_table[rows[i].id].name, rows[i].read_by);
+  struct cct_options cells[MOST_VALUES] = {0};
+  enum cct_status status = CCT_OK;
+  char why[200];
+  for (int i = 0; !status && i < collectives->n; i++) {
+    status = cct_options_copy(options, &cells[i]);
+    if (!status)
+      status = cct_option_set(&cells[i], CCT_OPT_WORKLOAD, "collective", "coll");
+    if (!status)
+      status = cct_option_set(&cells[i], CCT_OPT_COLLECTIVE, collectives->text[i], "--collective");
   }
-  if (options->v[CCT_OPT_ROOT].is_set && options->v[CCT_OPT_ROOT].i >= ranks)
-    return cct_fail(CCT_USAGE, "--root: %lld is no rank of 0 to %d", (long long)options->v[CCT_OPT_ROOT].i, ranks - 1);
-  return CCT_OK;
+  for (int id = 0; !status && id < CCT_OPTION_COUNT; id++)
+    if (cct_option_table[id].scope == CCT_SCOPE_CELL &&
+        cct_cells_ignore(cells, collectives->n, (enum cct_option_id)id, why))
+      status = cct_fail(CCT_USAGE, "--%s: %s", cct_option_table[id].name, why);
+  for (int i = 0; i < collectives->n; i++)
+    cct_options_free(&cells[i]);
+  if (!status && options->v[CCT_OPT_ROOT].is_set && options->v[CCT_OPT_ROOT].i >= ranks)
+    status =
+        cct_fail(CCT_USAGE, "--root: %lld is no rank of 0 to %d", (long long)options->v[CCT_OPT_ROOT].i, ranks - 1);
+  return status;
 }
 
 enum cct_status cct_coll_suite(struct cct_options *options, int ranks, struct cct_json **suite_out) {

@@ -46,22 +46,16 @@ enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) {
 }
 
 int cct_own_goes_on(const struct cct_options *options) {
-  static const enum cct_option_id also[] = {CCT_OPT_OUTPUT, CCT_OPT_RESUME,   CCT_OPT_APPEND, CCT_OPT_JSON,
-                                            CCT_OPT_QUIET,  CCT_OPT_DEADLINE, CCT_OPT_PROCS,  CCT_OPT_LAUNCHER};
   int goes_on = options->v[CCT_OPT_RESUME].is_set || options->v[CCT_OPT_APPEND].is_set;
-  for (int id = 0; goes_on && id < CCT_OPTION_COUNT; id++) {
-    int is_one = !options->v[id].is_set;
-    for (size_t i = 0; i < sizeof also / sizeof *also; i++)
-      is_one |= also[i] == (enum cct_option_id)id;
-    goes_on = is_one;
-  }
+  for (int id = 0; goes_on && id < CCT_OPTION_COUNT; id++)
+    goes_on = !options->v[id].is_set || cct_run_says_how((enum cct_option_id)id);
   return goes_on;
 }
 
 /* The run keeps the cells in its agenda; the file lives only until that is made. */
 enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite, cct_run_print *print,
                                 const char *again) {
-  char path[] = "/tmp/cctax-suite-XXXXXX";
+  char path[] = CCT_OWN_SUITE "XXXXXX";
   struct cct_options own = {0};
   int fd = mkstemp(path);
   enum cct_status status =

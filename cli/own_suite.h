@@ -6,7 +6,8 @@
 #include "cli/run.h"
 #include "json/json.h"
 
-#define CCT_SIM_PLAYS "b200x8-tdx" /* as a run without --profile does */
+#define CCT_OWN_SUITE "/tmp/cctax-suite-" /* how the file of such a suite begins */
+#define CCT_SIM_PLAYS "b200x8-tdx"        /* as a run without --profile does */
 
 /* Replaces backend auto by cuda where it can work, else by sim, saying why. */
 enum cct_status cct_own_backend(struct cct_options *options) CCT_CHECKED;

@@ -11,10 +11,12 @@
 #include "base/log.h"
 #include "cli/document.h"
 #include "cli/launch.h"
+#include "cli/own_suite.h"
 #include "cli/run_folder.h"
 #include "json/json.h"
 #include "machine/host_facts.h"
 #include "mpi_runner/condition.h"
+#include "mpi_runner/unread.h"
 #include "record/record.h"
 
 struct run {
@@ -38,8 +40,11 @@ static int is_given(const struct run *run, enum cct_option_id id) {
 static enum cct_status resolve_backend(struct run *run) {
   if (strcmp(run->flags->v[CCT_OPT_BACKEND].s, "auto"))
     return CCT_OK;
-  if (is_given(run, CCT_OPT_DRY_RUN)) /* a program is the same on every backend */
-    return cct_option_set(&run->planned, CCT_OPT_BACKEND, "sim", "--backend");
+  if (is_given(run, CCT_OPT_DRY_RUN)) { /* a program is the same on every backend, and none was asked for */
+    enum cct_status dry = cct_option_set(&run->planned, CCT_OPT_BACKEND, "sim", "--backend");
+    run->planned.v[CCT_OPT_BACKEND].is_set = 0;
+    return dry;
+  }
   enum cct_status status = cct_launch_why_no_cuda(run->why_no_cuda, sizeof run->why_no_cuda);
   if (status)
     return status;
@@ -53,39 +58,76 @@ static enum cct_status plan(struct run *run) {
   const char *backend = run->planned.v[CCT_OPT_BACKEND].s;
   int is_sim = !strcmp(backend, "sim");
   const char *detected = is_sim ? "off" : cct_condition_detected(backend, &run->state);
-  return cct_agenda_plan(&run->planned, run->suite, strcmp(detected, "misconfigured") ? detected : "off", &run->agenda);
+  status =
+      cct_agenda_plan(&run->planned, run->suite, strcmp(detected, "misconfigured") ? detected : "off", &run->agenda);
+  /* A command that prints its own result holds it against the profile. */
+  if (!status && is_given(run, CCT_OPT_PROFILE_FILE) && !run->print && run->planned.v[CCT_OPT_BACKEND].is_set &&
+      !*run->agenda->profile && !*run->agenda->stripped) {
+    status = cct_fail(CCT_USAGE, "--profile: sim plays it and a stripped arm on GPUs lacks by it, and neither is here");
+    cct_agenda_free(run->agenda);
+    run->agenda = NULL;
+  }
+  return status;
+}
+
+/* ---- going on with a run ---- */
+
+int cct_run_says_how(enum cct_option_id id) {
+  static const enum cct_option_id how[] = {CCT_OPT_OUTPUT, CCT_OPT_RESUME,   CCT_OPT_APPEND, CCT_OPT_JSON,
+                                           CCT_OPT_QUIET,  CCT_OPT_DEADLINE, CCT_OPT_PROCS,  CCT_OPT_LAUNCHER};
+  for (size_t i = 0; i < sizeof how / sizeof *how; i++)
+    if (how[i] == id)
+      return 1;
+  return 0;
+}
+
+/* The suite and the flags that say what is performed: "--rounds, --np". */
+static void list_asked(const struct run *run, struct cct_text *text) {
+  if (run->suite && strncmp(run->suite, CCT_OWN_SUITE, strlen(CCT_OWN_SUITE)))
+    cct_text_add(text, "%s", run->suite);
+  for (int id = 0; id < CCT_OPTION_COUNT; id++)
+    if (cct_is_asked(run->flags, (enum cct_option_id)id) && !cct_run_says_how((enum cct_option_id)id) &&
+        id != CCT_OPT_BACKEND)
+      cct_text_add(text, "%s--%s", text->length ? ", " : "", cct_option_table[id].name);
 }
 
 /* Flags and suite beside --resume or --append must say what the run says. */
 static enum cct_status check_same(struct run *run) {
   struct cct_agenda *stored = run->agenda;
-  int asks = run->suite != NULL;
-  for (int id = 0; id < CCT_OPTION_COUNT; id++)
-    asks |= run->flags->v[id].is_set &&
-            (cct_option_table[id].scope == CCT_SCOPE_CELL || id == CCT_OPT_CONDITION || id == CCT_OPT_LAYOUTS ||
-             id == CCT_OPT_ARMS || id == CCT_OPT_ROUNDS || id == CCT_OPT_SAMPLES || id == CCT_OPT_WARMUP ||
-             id == CCT_OPT_SEED || id == CCT_OPT_PROFILE_FILE);
-  if (!asks)
+  struct cct_text asked = {0};
+  enum cct_status status = CCT_OK;
+  const char *backend = run->flags->v[CCT_OPT_BACKEND].s;
+  if (strcmp(backend, "auto") && strcmp(backend, stored->backend))
+    return cct_fail(CCT_USAGE, "--backend %s: %s was begun on %s, and goes on there", backend, run->folder.path,
+                    stored->backend);
+  list_asked(run, &asked);
+  if (!run->suite && !asked.length)
     return CCT_OK;
-  enum cct_status status = cct_option_set(&run->planned, CCT_OPT_BACKEND, stored->backend, "--backend");
+  if (!strcmp(backend, "auto"))
+    status = cct_option_set(&run->planned, CCT_OPT_BACKEND, stored->backend, "--backend");
+  cct_log_mute(!run->suite); /* what flags alone lack is in the run */
   if (!status)
     status = plan(run);
-  if (status) {
-    run->agenda = stored;
-    return status;
-  }
-  int is_same = !strcmp(run->agenda->digest, stored->digest);
-  cct_agenda_free(run->agenda);
+  cct_log_mute(0);
+  int is_other = status ? status == CCT_USAGE && !run->suite : strcmp(run->agenda->digest, stored->digest) != 0;
+  if (is_other)
+    status = cct_fail(CCT_USAGE,
+                      "%s: %s: not what this run was begun with; beside --%s give -o, --deadline, --procs, --launcher, "
+                      "--json and -q alone, or all that it was begun with",
+                      run->folder.path, asked.length ? asked.s : "these flags",
+                      is_given(run, CCT_OPT_RESUME) ? "resume" : "append");
+  if (run->agenda != stored)
+    cct_agenda_free(run->agenda);
   run->agenda = stored;
-  return is_same ? CCT_OK
-                 : cct_fail(CCT_USAGE,
-                            "%s: its agenda is another one; give --resume or --append without suite and flags, or "
-                            "begin another run",
-                            run->folder.path);
+  cct_text_free(&asked);
+  return status;
 }
 
 /* How blocks are launched may change from one session to the next. */
 static enum cct_status take_launch_flags(struct run *run) {
+  enum cct_status status = cct_unread_refuse_flags(run->flags, run->agenda->backend);
+  if (status)
+    return status;
   if (is_given(run, CCT_OPT_DEADLINE))
     run->agenda->deadline_s = run->flags->v[CCT_OPT_DEADLINE].i;
   if (is_given(run, CCT_OPT_PROCS))

@@ -16,6 +16,9 @@ typedef enum cct_status cct_run_print(const struct cct_agenda *agenda, const cha
 enum cct_status cct_run_perform(const struct cct_options *flags, const char *suite_path, cct_run_print *print,
                                 const char *again) CCT_CHECKED;
 
+/* 1: the flag says where and how a run goes on, nothing of what is performed; so it may stand beside --resume. */
+int cct_run_says_how(enum cct_option_id id);
+
 /* ---- dry_run.c: the programs of an agenda and their totals on stdout ---- */
 enum cct_status cct_dry_run(const struct cct_agenda *agenda, int is_json) CCT_CHECKED;
 

@@ -8,6 +8,7 @@
 #include "mpi_runner/agenda_arms.h"
 #include "mpi_runner/condition.h"
 #include "mpi_runner/suite.h"
+#include "mpi_runner/unread.h"
 #include "workloads/backends/measure.h"
 #include "workloads/program/profile.h"
 #include "workloads/shape/cell.h"
@@ -167,28 +168,6 @@ static enum cct_status plan_serving(const struct cct_suite *suite, const struct 
   return CCT_OK;
 }
 
-/* A flag that decides nothing in any cell was meant otherwise. Arms may set what it needs, so only the condition's
- * count. */
-static enum cct_status refuse_unread(const struct cct_options *flags, const struct cct_suite *suite,
-                                     const struct cct_agenda *agenda) {
-  const char *factor = cct_json_string(cct_json_member(cct_json_member(suite->document, "arms"), "factor"));
-  if (flags->v[CCT_OPT_ARMS].is_set || (factor && strcmp(factor, "condition") != 0))
-    return CCT_OK;
-  for (int id = 0; id < CCT_OPTION_COUNT; id++) {
-    const char *why = NULL;
-    if (cct_option_table[id].scope != CCT_SCOPE_CELL || !flags->v[id].is_set)
-      continue;
-    for (int c = 0; c < agenda->n_cells; c++) {
-      why = cct_cell_unread(&agenda->cells[c], (enum cct_option_id)id);
-      if (!why)
-        break;
-    }
-    if (why)
-      return cct_fail(CCT_USAGE, "--%s: %s", cct_option_table[id].name, why);
-  }
-  return CCT_OK;
-}
-
 static enum cct_status plan(const struct cct_options *flags, const struct cct_suite *suite, const char *condition,
                             struct cct_agenda *agenda) {
   const char *question = cct_json_string(cct_json_member(suite->document, "question"));
@@ -212,11 +191,11 @@ static enum cct_status plan(const struct cct_options *flags, const struct cct_su
   if (!status)
     status = cct_suite_cells(suite, flags, &agenda->cells, &agenda->n_cells);
   if (!status)
-    status = refuse_unread(flags, suite, agenda);
-  if (!status)
     status = plan_serving(suite, flags, agenda);
   if (!status)
     status = cct_agenda_plan_arms(suite, flags, condition, agenda);
+  if (!status)
+    status = cct_unread_refuse(flags, suite->root.source, agenda);
   if (!status)
     status = plan_profiles(flags, agenda);
   if (!status)

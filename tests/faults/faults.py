@@ -83,7 +83,7 @@ class Campaign:
         self.notes, self.hidden = [], 0
 
     def start(self, run, *words, backend="sim", **more):
-        usual = [] if "--procs" in words else ["--procs", "2", "--deadline", str(DEADLINE_S)]
+        usual = [] if "--procs" in words else ["--deadline", str(DEADLINE_S)] + (["--procs", "2"] if backend == "sim" else [])
         return subprocess.Popen([self.cctax, "run", "-q", "-o", run, "--backend", backend, *usual, *words],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
 

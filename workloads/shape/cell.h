@@ -26,9 +26,23 @@ enum cct_workload cct_cell_workload(const struct cct_options *cell);
 /* 1 if `id` is a CELL key that makes a difference in this cell: set, or a default that its workload reads. */
 int cct_cell_matters(const struct cct_options *cell, enum cct_option_id id);
 
-/* Why the key decides nothing in this cell, whatever its value; NULL: it may. Reason to refuse a flag that no cell
- * reads; a key of a suite's defaults may be for its other cells. */
-const char *cct_cell_unread(const struct cct_options *cell, enum cct_option_id id);
+/* ---- cell_reads.c: which keys decide something where ---- */
+
+enum cct_reading {
+  CCT_READ,
+  CCT_OF_OTHER_WORKLOADS, /* nothing that the cell says could make its workload read the key */
+  CCT_OF_OTHER_SETTINGS,
+};
+/* Whether the key can decide anything in this cell, whatever its value; why not (128): "decode and serve alone read
+ * it", "needs --speculate". `of_out` (may be NULL): what a cell of one is, "of serve", "of these". */
+enum cct_reading cct_cell_reads(const struct cct_options *cell, enum cct_option_id id, char why[128],
+                                const char **of_out);
+/* 1 if cells set the key and none that does reads it: then `why` (200) says so of all of them. */
+int cct_cells_ignore(const struct cct_options *cells, int n, enum cct_option_id id, char why[200]);
+
+/* The backend that alone reads an option, of a cell or of a command; NULL: every one does, or says itself what it
+ * cannot. `neutral_out`: the value that asks for nothing; NULL: none. */
+const char *cct_only_backend(enum cct_option_id id, const char **neutral_out);
 
 /* A new object with one typed value a key that matters. CCT_NOMEM only. */
 enum cct_status cct_cell_to_json(const struct cct_options *cell, struct cct_json **json_out) CCT_CHECKED;

@@ -96,10 +96,63 @@ static void what_is_no_cell_is_refused(void **state) {
   cct_text_free(&text);
 }
 
+/* A key that no workload reads would be refused everywhere. */
+static void every_key_has_a_reader(void **state) {
+  (void)state;
+  static const char *const names[] = {"train", "prefill", "decode", "serve", "collective", "probe", NULL};
+  char why[128];
+  for (int id = 0; id < CCT_OPTION_COUNT; id++) {
+    int n = 0;
+    for (int w = 0; w < 7 && cct_option_table[id].scope == CCT_SCOPE_CELL; w++) {
+      struct cct_options cell;
+      assert_int_equal(cct_options_init(&cell), CCT_OK);
+      if (names[w])
+        assert_int_equal(cct_option_set(&cell, CCT_OPT_WORKLOAD, names[w], "test"), CCT_OK);
+      n += cct_cell_reads(&cell, (enum cct_option_id)id, why, NULL) != CCT_OF_OTHER_WORKLOADS;
+      cct_options_free(&cell);
+    }
+    if (!n && cct_option_table[id].scope == CCT_SCOPE_CELL)
+      fail_msg("no workload reads --%s", cct_option_table[id].name);
+  }
+}
+
+static int ignored(const char *const *cells, int n, enum cct_option_id id, char why[200]) {
+  struct cct_options read[4];
+  struct cct_json *document;
+  for (int i = 0; i < n; i++) {
+    assert_int_equal(cct_json_parse(cells[i], strlen(cells[i]), "test", &document), CCT_OK);
+    struct cct_json_at at = cct_json_root(document, "test");
+    assert_int_equal(cct_cell_from_json(&at, &read[i]), CCT_OK);
+    cct_json_free(document);
+  }
+  int is_ignored = cct_cells_ignore(read, n, id, why);
+  for (int i = 0; i < n; i++)
+    cct_options_free(&read[i]);
+  return is_ignored;
+}
+
+static void what_no_cell_reads_is_known(void **state) {
+  (void)state;
+  static const char *const cells[] = {"{\"workload\":\"train\",\"speculate\":2}", "{\"workload\":\"serve\"}",
+                                      "{\"workload\":\"serve\",\"acceptance\":0.5,\"speculate\":0}",
+                                      "{\"workload\":\"decode\",\"acceptance\":0.5}"};
+  char why[200];
+  assert_int_equal(ignored(cells, 4, CCT_OPT_SPECULATE, why), 0); /* the third reads it */
+  assert_int_equal(ignored(cells, 2, CCT_OPT_SPECULATE, why), 1);
+  assert_string_equal(why, "serve alone reads it, and the cells that set it are of other workloads");
+  assert_int_equal(ignored(cells, 1, CCT_OPT_SPECULATE, why), 1);
+  assert_string_equal(why, "serve alone reads it, and no cell is of serve");
+  assert_int_equal(ignored(cells, 4, CCT_OPT_ACCEPTANCE, why), 1);
+  assert_string_equal(why, "needs --speculate");
+  assert_int_equal(ignored(cells, 4, CCT_OPT_BATCH, why), 0); /* none sets it */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_cell_keeps_what_matters),
       cmocka_unit_test(what_is_no_cell_is_refused),
+      cmocka_unit_test(every_key_has_a_reader),
+      cmocka_unit_test(what_no_cell_reads_is_known),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
