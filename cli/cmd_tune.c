@@ -26,6 +26,11 @@ static enum cct_status enter(const char *path, struct cct_tune *tune) {
   return status;
 }
 
+static char *run_path(const struct cct_tune *tune, const char *name, char out[4200]) {
+  snprintf(out, 4200, "%s/%s", tune->folder, name);
+  return out;
+}
+
 static int has_entries(const char *path) {
   DIR *folder = opendir(path);
   struct dirent *entry;
@@ -39,7 +44,8 @@ static int has_entries(const char *path) {
 
 static enum cct_status make_folder(const char *path, struct cct_tune *tune) {
   char file[4200];
-  if (mkdir(path, 0777) != 0 && errno != EEXIST)
+  tune->is_made = mkdir(path, 0777) == 0;
+  if (!tune->is_made && errno != EEXIST)
     return cct_fail(CCT_IO, "%s: cannot be made: %s", path, strerror(errno));
   snprintf(file, sizeof file, "%.3900s/tune.json", path);
   if (access(file, F_OK) == 0)
@@ -50,16 +56,26 @@ static enum cct_status make_folder(const char *path, struct cct_tune *tune) {
   return enter(path, tune);
 }
 
+/* A tune of which nothing was measured leaves nothing, as a run does. */
+static void drop_folder(const struct cct_tune *tune) {
+  char file[4200];
+  if (access(run_path(tune, "first", file), F_OK) == 0)
+    return;
+  unlink(run_path(tune, "tune.json", file));
+  if (tune->is_made)
+    rmdir(tune->folder);
+}
+
 static enum cct_status open_folder(const char *path, struct cct_tune *tune) {
   char file[4200];
   struct cct_json *document = NULL;
-  enum cct_status status = enter(path, tune);
-  if (status)
-    return status;
-  snprintf(file, sizeof file, "%s/tune.json", tune->folder);
+  snprintf(file, sizeof file, "%.3900s/tune.json", path);
   if (access(file, F_OK) != 0)
-    return cct_fail(CCT_USAGE, "%s: no tune was begun there", path);
-  status = cct_json_load(file, &document);
+    return cct_fail(CCT_USAGE, "%s: no tune is there; without --resume and --verify only, cctax tune -o %s begins one",
+                    path, path);
+  enum cct_status status = enter(path, tune);
+  if (!status)
+    status = cct_json_load(run_path(tune, "tune.json", file), &document);
   if (status)
     return status;
   struct cct_json_at root = cct_json_root(document, file), plan = cct_json_at_key(&root, "plan");
@@ -78,11 +94,6 @@ static enum cct_status say_nothing(const struct cct_agenda *agenda, const char *
   (void)flags;
   (void)ended;
   return CCT_OK;
-}
-
-static char *run_path(const struct cct_tune *tune, const char *name, char out[4200]) {
-  snprintf(out, 4200, "%s/%s", tune->folder, name);
-  return out;
 }
 
 /* A run of this suite that is whole is read wherever its folder is: on another boot, or another machine. */
@@ -254,17 +265,11 @@ static enum cct_status check_environment(const struct cct_tune_plan *plan) {
 }
 
 static enum cct_status check_alone(const struct cct_options *flags) {
-  static const enum cct_option_id also[] = {CCT_OPT_OUTPUT, CCT_OPT_RESUME,   CCT_OPT_VERIFY, CCT_OPT_JSON,
-                                            CCT_OPT_QUIET,  CCT_OPT_DEADLINE, CCT_OPT_PROCS,  CCT_OPT_LAUNCHER};
-  for (int id = 0; id < CCT_OPTION_COUNT; id++) {
-    int is_one = !flags->v[id].is_set;
-    for (size_t i = 0; i < sizeof also / sizeof *also; i++)
-      is_one |= also[i] == (enum cct_option_id)id;
-    if (!is_one)
+  for (int id = 0; id < CCT_OPTION_COUNT; id++)
+    if (flags->v[id].is_set && id != CCT_OPT_VERIFY && !cct_run_says_how((enum cct_option_id)id))
       return cct_fail(CCT_USAGE,
                       "--%s: a tune that was begun goes on as its tune.json says; give -o and --resume alone",
                       cct_option_table[id].name);
-  }
   return CCT_OK;
 }
 
@@ -299,6 +304,8 @@ static enum cct_status begin(const struct cct_options *flags, struct cct_tune *t
     status = make_folder(output, tune);
   if (!status)
     status = cct_tune_save(tune, CCT_STOPPED);
+  if (status && *tune->folder)
+    drop_folder(tune);
   cct_options_free(&own);
   return status;
 }
@@ -369,6 +376,8 @@ enum cct_status cct_cmd_tune(const struct cct_options *options, const char *cons
     if (!saved)
       saved = print(tune, options, status);
     status = status ? status : saved;
+    if (status && !is_old && !tune->is_decided)
+      drop_folder(tune);
   }
   tune_free(tune);
   return status;

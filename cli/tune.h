@@ -244,7 +244,8 @@ struct cct_tune {
   struct cct_tune_data data;
   struct cct_tune_decision decision;
   struct cct_tune_verdict verdict;
-  char *told; /* channels and rules that tune.json had when it was opened; NULL: none; owned */
+  char *told;  /* channels and rules that tune.json had when it was opened; NULL: none; owned */
+  int is_made; /* the folder: it was not there before */
   int is_decided, is_verified;
 };
 /* The rules of the chosen setting, in order; `rules_out` has room for n_kinds * n_bytes. Returns how many. */
