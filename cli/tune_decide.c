@@ -231,12 +231,27 @@ static int find_slower(const struct weighing *w, const struct cct_tune_setting *
   return 0;
 }
 
+/* Why a setting has no times: it was never asked for, or some process lacks them. */
+static void say_missing(const struct weighing *w, int channels, struct cct_tune_setting *setting) {
+  const struct cct_tune_plan *plan = w->plan;
+  int kind = 0;
+  while (kind < plan->n_kinds && plan->is_usable[kind][own_of(plan, channels)])
+    kind++;
+  if (kind == plan->n_kinds)
+    snprintf(setting->why_not, sizeof setting->why_not, "not every process measured NCCL's own choices with it");
+  else if (!strcmp(plan->backend, "sim"))
+    snprintf(setting->why_not, sizeof setting->why_not, "not played: profile %.80s prices no %s with %d channels",
+             plan->profile, cct_tune_kind_name(plan->kinds[kind]), plan->channels[channels]);
+  else
+    snprintf(setting->why_not, sizeof setting->why_not, "not measured: backend %s sets no channels", plan->backend);
+}
+
 /* Why this number of channels is not to be set; "" where it may. */
 static void object(const struct weighing *w, int channels, struct cct_tune_setting *setting) {
   char size[32];
   int kind = 0, at = 0;
   if (!is_setting_whole(w, channels))
-    snprintf(setting->why_not, sizeof setting->why_not, "not every process measured NCCL's own choices with it");
+    say_missing(w, channels, setting);
   else if (!(setting->counted.n && setting->counted.hi < 1 && setting->counted.median <= CCT_TUNE_WORTH))
     snprintf(setting->why_not, sizeof setting->why_not, "the judges do not show it better under objective %s",
              w->plan->objective);

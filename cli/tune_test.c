@@ -246,6 +246,44 @@ static void weigh_channels(const struct channels_case *row, struct cct_tune_deci
   cct_tune_data_free(&data);
 }
 
+/* A number of channels without times: it was never asked for, or not everywhere. */
+static void what_is_missing_is_said(void **state) {
+  (void)state;
+  static const struct {
+    const char *backend, *why;
+    int is_usable;
+  } rows[] = {{"cuda", "not every process measured NCCL's own choices with it", 1},
+              {"sim", "not played: profile h200 prices no all_reduce with 32 channels", 0},
+              {"host", "not measured: backend host sets no channels", 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct cct_tune_decision decision;
+    struct cct_tune_data data;
+    struct cct_tune_plan plan = {.kinds = {CCT_COLL_ALL_REDUCE},
+                                 .bytes = {1024},
+                                 .channels = {0, 32},
+                                 .n_kinds = 1,
+                                 .n_bytes = 1,
+                                 .n_channels = 2,
+                                 .ranks = 2,
+                                 .type = "fp32",
+                                 .rounds = PROCESSES,
+                                 .objective = "latency",
+                                 .profile = "h200"};
+    snprintf(plan.backend, sizeof plan.backend, "%s", rows[i].backend);
+    put_choices(&plan);
+    memset(plan.is_usable[0], 1, sizeof plan.is_usable[0]);
+    plan.is_usable[0][plan.each] = (char)rows[i].is_usable;
+    assert_int_equal(cct_tune_data_new(&plan, PROCESSES, &data), CCT_OK);
+    for (int p = 0; p < PROCESSES; p++)
+      data.alone[0][p] = 10;
+    data.alone[0][plan.each * PROCESSES] = 10; /* one of the processes */
+    assert_int_equal(cct_tune_decide(&plan, &data, &decision), CCT_OK);
+    assert_string_equal(decision.settings[1].why_not, rows[i].why);
+    cct_tune_decision_free(&decision);
+    cct_tune_data_free(&data);
+  }
+}
+
 static void channels_are_taken_where_all_agree(void **state) {
   (void)state;
 #define LL  "RING LL 8 channels, 1024 B"
@@ -370,6 +408,7 @@ int main(void) {
       cmocka_unit_test(only_what_all_found_hopeless_is_left_out),
       cmocka_unit_test(a_rule_covers_what_was_shown_and_nothing_else),
       cmocka_unit_test(channels_are_taken_where_all_agree),
+      cmocka_unit_test(what_is_missing_is_said),
       cmocka_unit_test(what_ran_otherwise_is_no_measurement),
       cmocka_unit_test(a_process_is_the_median_of_its_bursts),
       cmocka_unit_test(the_bars_are_what_they_say),
