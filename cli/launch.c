@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/launch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/launch_scratch.h"
 
 #define GRACE_S           3 /* between asking processes to end and ending them */
 #define BEYOND_DEADLINE_S 4 /* the ranks' own watchdogs, which know more, come first */
@@ -112,61 +110,6 @@ static enum cct_status rank_program(char *out, size_t size) {
   char *slash = strrchr(out, '/');
   strcpy(slash ? slash + 1 : out, "cctax-rank");
   return access(out, X_OK) == 0 ? CCT_OK : cct_fail(CCT_IO, "%s: missing; it is installed beside cctax", out);
-}
-
-/* ---- where the launcher keeps its session and the shared memory of its ranks ---- */
-
-static int remove_entry(const char *path, const struct stat *facts, int type, struct FTW *at) {
-  (void)facts;
-  (void)type;
-  (void)at;
-  (void)remove(path); /* what cannot be removed now is tried again before the next block */
-  return 0;
-}
-
-static void remove_tree(const char *path) {
-  nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
-static const char *scratch_base(void) {
-  return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-}
-
-/* What front ends that were killed left: their lock on the folder went with them. */
-static void remove_stale(const char *prefix) {
-  DIR *folder = opendir(scratch_base());
-  struct dirent *entry;
-  while (folder && (entry = readdir(folder))) {
-    char path[512];
-    if (strncmp(entry->d_name, prefix, strlen(prefix)))
-      continue;
-    snprintf(path, sizeof path, "%s/%s", scratch_base(), entry->d_name);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-      remove_tree(path);
-    if (fd >= 0)
-      close(fd);
-  }
-  if (folder)
-    closedir(folder);
-}
-
-/* One folder a front end, in memory where that can be, locked while it is used: ranks and a launcher that are killed
- * leave their shared memory behind, which then goes with the folder, at the latest when another front end sweeps. */
-static enum cct_status make_scratch(char out[64], int *lock_out) {
-  char prefix[32];
-  snprintf(prefix, sizeof prefix, "cctax-%u-", (unsigned)geteuid());
-  remove_stale(prefix);
-  snprintf(out, 64, "%s/%s%d", scratch_base(), prefix, (int)getpid());
-  for (int tries = 0; tries < 3; tries++) { /* another sweep may come between making and locking it */
-    if (mkdir(out, 0700) == 0 && (*lock_out = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0 &&
-        flock(*lock_out, LOCK_EX | LOCK_NB) == 0)
-      return CCT_OK;
-    if (*lock_out >= 0)
-      close(*lock_out);
-    *lock_out = -1;
-  }
-  return cct_fail(CCT_IO, "%s: cannot be made: %s", out, strerror(errno));
 }
 
 static void set_default(const char *name, const char *value) {
@@ -363,7 +306,7 @@ enum cct_status cct_launch_block(const struct cct_launch *launch) {
   char scratch[64] = ""; /* of mpirun; another launcher may start ranks on other hosts */
   enum cct_status status = command_line(launch, &command);
   if (!status && !*launch->launcher)
-    status = make_scratch(scratch, &lock);
+    status = cct_scratch_make(scratch, &lock);
   if (!status) {
     set_environment(scratch);
     status = start(command.s, &listener, &child);
@@ -379,7 +322,7 @@ enum cct_status cct_launch_block(const struct cct_launch *launch) {
     close(listener.error.fd);
   }
   if (*scratch)
-    remove_tree(scratch);
+    cct_scratch_remove(scratch);
   if (lock >= 0)
     close(lock);
   cct_text_free(&command);

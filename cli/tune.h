@@ -256,6 +256,9 @@ enum cct_status cct_tune_write(const struct cct_tune *tune) CCT_CHECKED; /* rule
 static inline int cct_tune_channels(const struct cct_tune *tune) { /* that were chosen; 0: NCCL's own number */
   return tune->plan.channels[tune->decision.channels];
 }
+static inline const struct cct_tune_setting *cct_tune_setting(const struct cct_tune *tune) { /* of these channels */
+  return &tune->decision.settings[tune->decision.channels];
+}
 char *cct_tune_nccl(const struct cct_tune *tune, char out[32]);                /* "NCCL 2.28.3", "no NCCL" */
 void cct_tune_percent(struct cct_text *text, const struct cct_ordered *ratio); /* "-3.4 % [-3.5, -3.4]" */
 /* Channels and rules, a line each: of a tune, and of its tune.json (NULL: none there, or no memory). */
@@ -264,6 +267,13 @@ char *cct_tune_told(const struct cct_json *document);
 struct cct_json *cct_tune_json(const struct cct_tune *tune, enum cct_status ended);
 enum cct_status cct_tune_save(const struct cct_tune *tune, enum cct_status ended) CCT_CHECKED; /* tune.json */
 void cct_tune_print(const struct cct_tune *tune, struct cct_text *text);
+
+/* ---- tune_figures.c ---- */
+struct cct_figure;
+const char *cct_tune_label(const struct cct_tune *tune);                 /* measured, emulated or predicted */
+char *cct_tune_channels_text(const struct cct_tune *tune, char out[64]); /* "32 channels" */
+void cct_tune_gain_figure(const struct cct_tune *tune, struct cct_figure *figure);
+void cct_tune_choices_figure(const struct cct_tune *tune, struct cct_figure *figure);
 
 /* ---- tune_page.c ---- */
 enum cct_status cct_tune_page(const struct cct_tune *tune) CCT_CHECKED; /* report/index.html and its figures */
