@@ -158,10 +158,10 @@ enum cct_status cct_cmd_profile(const struct cct_options *options, const char *c
   else if (!status)
     print_text(&report);
   if (!status && report.n_lost)
-    status = cct_fail(CCT_FOUND,
-                      "%s: not written: %d values are unstable or missing; probe again on a quiet machine, or "
-                      "name a profile to take them from with --profile",
-                      path, report.n_lost);
+    status =
+        cct_fail(CCT_FOUND, "%s: not written: %d values are unstable or missing%s; probe again on a quiet machine%s",
+                 path, report.n_lost, base ? ", and the profile of --profile has none of them" : "",
+                 base ? "" : ", or name a profile to take them from with --profile");
   cct_json_free(document);
   cct_profile_report_free(&report);
   cct_profile_free(base);

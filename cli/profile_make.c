@@ -125,8 +125,10 @@ static void add_p2p(struct make *m, const struct cct_fitted *f, struct cct_json 
   cct_json_set(column, "p2p", p2p);
 }
 
+static const char *const row_keys[] = {"toll_us_eager", "toll_us_graph", "busbw_gb_s"};
+
 /* NCCL's choice for a range of sizes is one row, named by the range; NVLS marks what needs multicast. */
-static void add_row(struct make *m, struct cct_json *rows, const struct cct_fitted_row *row) {
+static void add_row(struct make *m, struct cct_json *rows, const struct cct_fitted_row *row, int is_replaced) {
   struct cct_json *object = cct_json_new_object();
   char path[64], protocol[16];
   snprintf(protocol, sizeof protocol, "range%d", row->segment + 1);
@@ -137,23 +139,57 @@ static void add_row(struct make *m, struct cct_json *rows, const struct cct_fitt
   cct_json_set_string(object, "protocol", protocol);
   cct_json_set_i64(object, "channels", 0);
   int lost = m->report->n_lost;
-  add(m, object, path, "toll_us_eager", &row->toll_us_eager, NULL);
-  add(m, object, path, "toll_us_graph", &row->toll_us_graph, NULL);
-  add(m, object, path, "busbw_gb_s", &row->busbw_gb_s, NULL);
-  if (m->report->n_lost == lost)
+  const struct cct_estimate *estimates[] = {&row->toll_us_eager, &row->toll_us_graph, &row->busbw_gb_s};
+  for (int k = 0; k < 3; k++)
+    if (is_replaced)
+      report(m, path, row_keys[k], CCT_VALUE_REPLACED, estimates[k]);
+    else
+      add(m, object, path, row_keys[k], estimates[k], NULL);
+  if (m->report->n_lost == lost && !is_replaced)
     cct_json_add(rows, object);
   else
     cct_json_free(object);
 }
 
-static void add_base_rows(struct make *m, struct cct_json *rows, enum cct_collective kind) {
-  char source[512], path[64];
-  int n = 0;
+/* What was fitted of collectives: by the column's own arm, and, in a clear column, by a stripped one (NULL: none). */
+struct fits {
+  const struct cct_fitted *of[2];
+};
+
+static int is_whole(const struct cct_fitted_row *row) {
+  const struct cct_estimate *estimates[] = {&row->toll_us_eager, &row->toll_us_graph, &row->busbw_gb_s};
+  int is_good = 1;
+  for (int k = 0; k < 3; k++)
+    is_good &= estimates[k]->is_known && !estimates[k]->is_unstable;
+  return is_good;
+}
+
+/* The rows of one number of ranks are the lower envelope of its times together: where one is unstable, none is kept. */
+static int is_lost(const struct fits *fits, enum cct_collective kind, int ranks) {
+  for (int a = 0; a < 2; a++)
+    for (int i = 0; fits->of[a] && i < fits->of[a]->n_rows; i++) {
+      const struct cct_fitted_row *row = &fits->of[a]->rows[i];
+      if (row->kind == kind && row->ranks == ranks && !is_whole(row))
+        return 1;
+    }
+  return 0;
+}
+
+static int has_base_rows(const struct make *m, enum cct_collective kind) {
+  for (int i = 0; m->column && i < m->column->n_collectives; i++)
+    if (m->column->collectives[i].kind == kind)
+      return 1;
+  return 0;
+}
+
+/* The base's rows of `kind` for ranks whose own are lost; all of them with `fits` NULL. */
+static void add_base_rows(struct make *m, struct cct_json *rows, enum cct_collective kind, const struct fits *fits,
+                          const char *why) {
+  char source[512];
   for (int i = 0; m->column && i < m->column->n_collectives; i++) {
     const struct cct_collective_cost *row = &m->column->collectives[i];
     const struct cct_cost *costs[] = {&row->toll_us_eager, &row->toll_us_graph, &row->busbw_gb_s};
-    static const char *const keys[] = {"toll_us_eager", "toll_us_graph", "busbw_gb_s"};
-    if (row->kind != kind)
+    if (row->kind != kind || (fits && !is_lost(fits, kind, row->ranks)))
       continue;
     struct cct_json *object = cct_json_new_object();
     cct_json_set_i64(object, "ranks", row->ranks);
@@ -161,34 +197,43 @@ static void add_base_rows(struct make *m, struct cct_json *rows, enum cct_collec
     cct_json_set_string(object, "protocol", row->protocol);
     cct_json_set_i64(object, "channels", row->channels);
     for (int k = 0; k < 3; k++) {
-      snprintf(source, sizeof source, "not measured here; profile %s: %s", m->base->name, costs[k]->source);
-      put(object, keys[k], costs[k]->value, costs[k]->lo, costs[k]->hi, "assumed", source);
+      snprintf(source, sizeof source, "%s here; profile %s: %s", why, m->base->name, costs[k]->source);
+      put(object, row_keys[k], costs[k]->value, costs[k]->lo, costs[k]->hi, "assumed", source);
     }
     cct_json_add(rows, object);
-    n++;
   }
+}
+
+/* Rows that are lost are replaced by the base's of as many ranks; where nothing is left, by all that it has. */
+static void add_rows(struct make *m, const struct fits *fits, enum cct_collective kind, struct cct_json *rows) {
+  int n = 0, has_base = has_base_rows(m, kind), has_stripped = fits->of[1] && fits->of[1]->n_rows;
+  for (int a = 0; a < 2; a++)
+    for (int i = 0; fits->of[a] && i < fits->of[a]->n_rows; i++) {
+      struct cct_fitted_row row = fits->of[a]->rows[i];
+      if (row.kind != kind)
+        continue;
+      row.needs_multicast = a == 0 && has_stripped;
+      add_row(m, rows, &row, has_base && is_lost(fits, kind, row.ranks));
+      n++;
+    }
+  if (has_base && n)
+    add_base_rows(m, rows, kind, fits, "unstable");
+  if (!has_base || cct_json_size(rows))
+    return;
+  add_base_rows(m, rows, kind, NULL, n ? "unstable" : "not measured");
+  char path[64];
   snprintf(path, sizeof path, "collective.%s", cct_collective_name(kind));
-  if (n)
+  if (!n)
     report(m, path, "", CCT_VALUE_TAKEN, &(struct cct_estimate){0});
 }
 
 static void add_collectives(struct make *m, const struct cct_fitted *f, const struct cct_fitted *stripped,
                             struct cct_json *column) {
   struct cct_json *collectives = cct_json_new_object();
+  const struct fits fits = {.of = {f, stripped}};
   for (int kind = 0; kind < CCT_COLL_COUNT; kind++) {
     struct cct_json *rows = cct_json_new_array();
-    int n = 0;
-    for (int i = 0; i < f->n_rows; i++) {
-      struct cct_fitted_row row = f->rows[i];
-      row.needs_multicast = stripped && stripped->n_rows;
-      if (row.kind == (enum cct_collective)kind)
-        add_row(m, rows, &row), n++;
-    }
-    for (int i = 0; stripped && i < stripped->n_rows; i++)
-      if (stripped->rows[i].kind == (enum cct_collective)kind)
-        add_row(m, rows, &stripped->rows[i]), n++;
-    if (!n)
-      add_base_rows(m, rows, (enum cct_collective)kind);
+    add_rows(m, &fits, (enum cct_collective)kind, rows);
     if (cct_json_size(rows))
       cct_json_set(collectives, cct_collective_name((enum cct_collective)kind), rows);
     else
