@@ -41,11 +41,17 @@ fi
 case $backend in sim) machine=(--profile "${PROFILE:-h200}") ;; *) machine=() ;; esac
 if [ -n "$small" ]; then
   sizes=(-b 64K -e 1M -f 16 -n 2 -w 1 -G 1 --samples 2) algorithms=default,ring protocols=default,simple
-  probing=(--samples 2 -w 1 --rounds 1) layers=1 stepping=(--rounds 1 --samples 1 -w 1) training=(--seq-len 128)
+  probing=(--samples 2 -w 1 --rounds 1) stepping=(--rounds 1 --samples 1 -w 1) training=(--seq-len 128)
+  model=$out/small-moe.json layers=2 # gradients of a whole model would go through the host for minutes
+  cat >"$model" <<EOF
+{"model_type": "qwen3_moe", "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 64,
+ "intermediate_size": 1024, "moe_intermediate_size": 256, "num_experts": 16, "num_experts_per_tok": 2, "vocab_size": 8192,
+ "torch_dtype": "bfloat16", "tie_word_embeddings": false, "mlp_only_layers": [], "decoder_sparse_step": 1}
+EOF
   tuning=(-b 64K -e 64K --samples 2 --collective all_reduce --algorithms ring --protocols simple --channels default)
 else
   sizes=(-b 1K -e 1G -f 4 -n 20 -G 2 --samples 3) algorithms=default,ring,tree protocols=default,ll,ll128,simple
-  probing=(--samples 10) layers=8 stepping=(--rounds 3 --samples 20) training=() tuning=()
+  model=qwen3-30b-a3b probing=(--samples 10) layers=8 stepping=(--rounds 3 --samples 20) training=() tuning=()
 fi
 [ "${NCCL_NVLS_ENABLE:-}" != 0 ] || echo "NCCL_NVLS_ENABLE=0 here: off has no multicast" | tee -a "$out/times.txt"
 decoding=(--batch 32)
@@ -93,7 +99,7 @@ steps() { # FOLDER PREFIX, then what performs them
   step() { # WORKLOAD, FOLDER, RANKS, LAYOUTS
     local workload=$1 folder=$prefix$2 ranks=$3 layouts=$4
     shift 4
-    measure "$folder" run "$@" --model qwen3-30b-a3b --workload "$workload" --np "$ranks" --layouts "$layouts" --layers "$layers" \
+    measure "$folder" run "$@" --model "$model" --workload "$workload" --np "$ranks" --layouts "$layouts" --layers "$layers" \
       --condition off,stripped,emulated:b200x8-tdx "${stepping[@]}" "${more[@]}"
   }
   local more=("${training[@]}")
@@ -117,7 +123,7 @@ perform() {
       local planning=()
       [ $workload = train ] || planning=("${decoding[@]}")
       for profile in h200 b200x8-tdx; do
-        run "plan-$workload-$profile" "$cctax" plan --model qwen3-30b-a3b --workload "$workload" --np "$np" \
+        run "plan-$workload-$profile" "$cctax" plan --model "$model" --workload "$workload" --np "$np" \
           --layouts "$(layouts $workload)" --layers "$layers" "${planning[@]}" --profile "$profile" || return
       done
     done ;;
