@@ -9,6 +9,7 @@
 #include "cli/probe_played_test.h"
 #include "workloads/backends/backend.h"
 #include "workloads/backends/measure.h"
+#include "workloads/shape/cell.h"
 
 /* The values of a column that are single numbers. */
 struct value {
@@ -169,6 +170,29 @@ static void intervals_hold_the_truth_under_noise(void **state) {
   free(f);
 }
 
+/* The medians of repeats lie on a line whatever the repeats do; the interval has to know of these. */
+static void a_range_is_no_surer_than_its_repeats(void **state) {
+  (void)state;
+  struct cct_probe_points points = {0};
+  struct cct_fitted *f = calloc(1, sizeof *f);
+  struct cct_profile *profile = load("h200");
+  int n = 0;
+  play_clear(profile, &points);
+  struct cct_probe_set *set = &points.sets[CCT_PROBE_CLEAR];
+  for (size_t i = 0; i < set->n; i++)
+    if (cct_cell_workload(&set->points[i].cell) == CCT_WORKLOAD_COLLECTIVE)
+      set->points[i].value *= set->points[i].block == 0 ? 0.7 : set->points[i].block == 2 ? 1.4 : 1;
+  cct_profile_fit(set, f);
+  for (int r = 0; r < f->n_rows; r++, n++)
+    if (f->rows[r].busbw_gb_s.hi < 1.2 * f->rows[r].busbw_gb_s.lo)
+      fail_msg("row %d: [%g, %g] of repeats that lie apart by 70 %%", r, f->rows[r].busbw_gb_s.lo,
+               f->rows[r].busbw_gb_s.hi);
+  assert_true(n > 4);
+  cct_probe_points_free(&points);
+  cct_profile_free(profile);
+  free(f);
+}
+
 static void two_repeats_are_too_few(void **state) {
   (void)state;
   struct cct_probe_points points = {0};
@@ -277,6 +301,7 @@ int main(void) {
       cmocka_unit_test(a_surcharge_in_the_stream_is_told_from_one_on_the_host),
       cmocka_unit_test(each_probe_reports_its_altered_twin_and_nothing_else),
       cmocka_unit_test(intervals_hold_the_truth_under_noise),
+      cmocka_unit_test(a_range_is_no_surer_than_its_repeats),
       cmocka_unit_test(two_repeats_are_too_few),
       cmocka_unit_test(experiments_enter_the_profile),
       cmocka_unit_test(a_throttled_copy_shows_its_rate),

@@ -112,6 +112,7 @@ static void fit_device(const struct cct_probe_set *set, struct cct_fitted *f) {
 struct sizes { /* of one kind and number of ranks, ascending */
   double wire[64], eager_us[64], graph_us[64], weight[64];
   int n;
+  double factor, calls, graph_extra_us, node_us; /* wire bytes of one; what a graph has beside its collectives */
   struct cct_cloud eager, graph;
 };
 
@@ -147,14 +148,18 @@ static void gather_sizes(const struct cct_probe_set *set, const struct cct_fitte
       calls = (double)set->points[i].cell.v[CCT_OPT_CALLS].i;
   memcpy(seen, s->eager.x, s->eager.n * sizeof *seen);
   cct_sort(seen, s->eager.n);
+  s->factor = cct_collective_factor(kind, ranks);
+  s->calls = calls;
+  s->graph_extra_us = sync + f->graph_us.value;
+  s->node_us = f->graph_us_per_node.value;
   for (size_t i = 0; i < s->eager.n && s->n < 64; i++) {
     if (i && seen[i] == seen[i - 1])
       continue;
-    double eager = median_at(&s->eager, seen[i]) - sub - sync, graph = median_at(&s->graph, seen[i]) - sync;
-    graph = (graph - f->graph_us.value) / calls - f->graph_us_per_node.value;
+    double eager = median_at(&s->eager, seen[i]) - sub - sync, graph = median_at(&s->graph, seen[i]);
+    graph = (graph - s->graph_extra_us) / s->calls - s->node_us;
     if (!(eager > 0) || !(graph > 0))
       continue;
-    s->wire[s->n] = seen[i] * cct_collective_factor(kind, ranks);
+    s->wire[s->n] = seen[i] * s->factor;
     s->eager_us[s->n] = eager;
     s->graph_us[s->n] = graph;
     s->weight[s->n++] = 1 / (graph * graph);
@@ -168,6 +173,22 @@ static struct cct_estimate around(const struct sizes *s, double value, double ha
   return e;
 }
 
+/* The line through every repeat of sizes [first, last], not their medians: its intervals know what repeats differ by.
+ */
+static struct cct_line fit_repeats(const struct sizes *s, int first, int last) {
+  double x[CCT_MOST_POINTS], y[CCT_MOST_POINTS], weight[CCT_MOST_POINTS];
+  size_t n = 0;
+  for (size_t i = 0; i < s->graph.n; i++) {
+    double wire = s->graph.x[i] * s->factor, us = (s->graph.y[i] - s->graph_extra_us) / s->calls - s->node_us;
+    if (wire < s->wire[first] || wire > s->wire[last] || !(us > 0))
+      continue;
+    x[n] = wire;
+    y[n] = us;
+    weight[n++] = 1 / (us * us);
+  }
+  return cct_fit_line(x, y, weight, n);
+}
+
 /* One row over sizes [first, last]: rate and toll in graphs from the graphs' line, the eager toll from what is left. */
 static struct cct_fitted_row make_row(const struct sizes *s, int first, int last) {
   int n = last - first + 1;
@@ -176,14 +197,15 @@ static struct cct_fitted_row make_row(const struct sizes *s, int first, int last
   for (int i = 0; i < n; i++)
     left[i] = s->eager_us[first + i] - slope * s->wire[first + i];
   double eager = cct_median(left, (size_t)n), toll = line.intercept.estimate;
-  double least = CCT_SEGMENT_ERROR * s->graph_us[first], h_toll = cct_interval_half(line.intercept),
-         h_slope = cct_interval_half(line.slope);
+  struct cct_line repeats = fit_repeats(s, first, last);
+  double least = CCT_SEGMENT_ERROR * s->graph_us[first], h_toll = cct_interval_half(repeats.intercept),
+         h_slope = cct_interval_half(repeats.slope);
   struct cct_fitted_row row = {
       .toll_us_eager = cct_estimate_not_negative(around(s, eager, fmax(least, isnan(h_toll) ? 0 : h_toll))),
       .toll_us_graph = cct_estimate_not_negative(around(s, toll, fmax(least, isnan(h_toll) ? 0 : h_toll))),
   };
   double half = fmax(CCT_SEGMENT_ERROR * slope, isnan(h_slope) ? 0 : h_slope);
-  row.busbw_gb_s = cct_estimate_rate(around(s, slope, fmin(half, slope / 2)), 1e-3);
+  row.busbw_gb_s = cct_estimate_rate(around(s, slope, half), 1e-3);
   return row;
 }
 
