@@ -56,7 +56,7 @@ static void tell_model(struct beside *b) {
       struct cct_fitted_line line = cct_cloud_fit(&cloud, CCT_CLOCK_US, probes[p]);
       struct cct_estimate rest = scaled(line.fixed, -1);
       struct cct_estimate us = cct_estimate_less(scaled(line.slope, CCT_MODEL_BYTES), rest); /* slope + fixed */
-      tell(b, scaled(us, 1e-6), "%s.%s.s_at_72_gb", probes[p], memories[m]);
+      tell(b, cct_estimate_not_negative(scaled(us, 1e-6)), "%s.%s.s_at_72_gb", probes[p], memories[m]);
     }
 }
 
