@@ -75,6 +75,7 @@ struct cct_job *build_end(struct build *b, int ranks); /* one role of all ranks;
 /* ---- the parts of the run ---- */
 void check_clocks(struct gpu *gpu);
 void check_values(struct gpu *gpu);
+void check_peers(struct gpu *gpu); /* copies from other ranks' memory; of check_values too */
 void check_small(struct gpu *gpu); /* every kernel of the backend's own, for tools that slow it down */
 void check_law(struct gpu *gpu);
 void check_trials(struct gpu *gpu);

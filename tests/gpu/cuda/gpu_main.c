@@ -31,6 +31,7 @@ static const struct {
     {"collectives", figures_collectives, 0},
     {"links", figures_links, 0},
     {"small", check_small, 1},
+    {"peers", check_peers, 1},
 };
 static const struct {
   const char *name;

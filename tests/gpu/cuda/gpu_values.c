@@ -148,6 +148,7 @@ void check_values(struct gpu *gpu) {
   value_job(gpu, "collectives, in a graph", 1, 1);
   value_job(gpu, "one-shot and two-shot, eager", 0, 2);
   value_job(gpu, "one-shot and two-shot, in a graph", 1, 2);
+  check_peers(gpu);
   if (gpu->world->size == 1)
     return; /* nobody to send to */
   value_job(gpu, "messages, eager", 0, 3);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Values, untimed. Each collective and message of the step is performed once by itself on inputs whose every sum is
  * exact, its output poisoned before, and each element of the result compared; products are compared with double at
- * random places; copies byte by byte. The step itself then runs once more, as it is timed. */
+ * random places; copies byte by byte, those from another's memory against what that rank put there. The step itself
+ * then runs once more, as it is timed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ static struct cct_exact exact_of(enum cct_type type, int ranks, enum cct_reducti
   return (struct cct_exact){kinds[type], ranks, cct_type_significand_bits(type), (enum cct_kernel_reduction)reduction};
 }
 
-/* Tests ask for one wrong element on one rank, to see it found. */
+/* Tests ask for one wrong element on one rank, or for one copy from its own memory in place of its peer's, to see it
+ * found. */
 static enum cct_status corrupt(struct cct_executor *x, void *at) {
   x->is_corrupting = 0;
   return CCT_CUDA(cudaMemsetAsync(at, POISON, 1, x->backend->side));
@@ -254,12 +256,14 @@ static enum cct_status verify_gemm(struct cct_executor *x, int id, struct cct_wr
 
 /* ---- copies ---- */
 
+#define COMPARED ((int64_t)1 << 24) /* bytes of a copy: the first 16 MiB */
+
 static enum cct_status verify_copy(struct cct_executor *x, int id, struct cct_wrong *wrong) {
   const struct planned *plan = &x->plan[id];
   const struct cct_op *op = &x->program->ops[id];
   if (plan->bytes <= 0 || plan->out == plan->in[0])
     return CCT_OK;
-  size_t n = (size_t)(plan->bytes < 1 << 24 ? plan->bytes : 1 << 24); /* the first 16 MiB */
+  size_t n = (size_t)(plan->bytes < COMPARED ? plan->bytes : COMPARED);
   unsigned char *from = malloc(2 * n), *to = from + n;
   if (!from)
     return cct_fail(CCT_NOMEM, "out of memory");
@@ -283,6 +287,82 @@ static enum cct_status verify_copy(struct cct_executor *x, int id, struct cct_wr
   return status;
 }
 
+/* ---- copies from another's memory ---- */
+
+/* What a rank has in a buffer that others read, from a seed of both; never POISON. */
+static uint64_t seed_of(int rank, int buffer) {
+  return cct_random_fold(cct_random_fold(11, (uint64_t)rank), (uint64_t)buffer);
+}
+static unsigned char byte_at(uint64_t seed, int64_t i) {
+  return (unsigned char)(cct_random_u64(seed, (uint64_t)i) % POISON);
+}
+
+static enum cct_status fill_windows(struct cct_executor *x) {
+  unsigned char *values = malloc((size_t)COMPARED);
+  enum cct_status status = values ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  for (int buffer = 0; !status && buffer < x->program->n_buffers; buffer++) {
+    const struct storage *s = &x->buffers[buffer];
+    int64_t n = s->bytes < COMPARED ? s->bytes : COMPARED;
+    if (!cct_cuda_window_is_read(x, buffer))
+      continue;
+    uint64_t seed = seed_of(x->rank, buffer);
+    for (int64_t i = 0; i < n; i++)
+      values[i] = byte_at(seed, i);
+    status = cct_cuda_upload(s->at, values, (size_t)n);
+  }
+  free(values);
+  return status;
+}
+
+static enum cct_status verify_read(struct cct_executor *x, int id, struct cct_wrong *wrong) {
+  const struct cct_op *op = &x->program->ops[id];
+  struct planned *plan = &x->plan[id];
+  void *from = plan->in[0];
+  int peer = cct_op_peer(x->job, op, x->rank), buffer = op->reads[0];
+  int64_t n = plan->bytes < COMPARED ? plan->bytes : COMPARED;
+  uint64_t seed = seed_of(peer, buffer);
+  if (n <= 0 || plan->out == from)
+    return CCT_OK;
+  unsigned char *to = malloc((size_t)n);
+  enum cct_status status = to ? cct_cuda_clear(plan->out, POISON, (size_t)n) : cct_fail(CCT_NOMEM, "out of memory");
+  if (x->is_corrupting && peer != x->rank) {
+    x->is_corrupting = 0;
+    plan->in[0] = x->buffers[buffer].at;
+  }
+  if (!status)
+    status = perform(x, id, NULL, 0);
+  plan->in[0] = from;
+  if (!status)
+    status = CCT_CUDA(cudaMemcpy(to, plan->out, (size_t)n, cudaMemcpyDeviceToHost));
+  for (int64_t i = 0; !status && i < n; i++)
+    if (to[i] != byte_at(seed, i) && !wrong->wrong++)
+      snprintf(wrong->first, sizeof wrong->first, "rank %d, entry %d '%s': byte %lld of '%s' of rank %d", x->rank, id,
+               op->name, (long long)i, x->program->buffers[buffer].name, peer);
+  wrong->elements += n;
+  free(to);
+  return status;
+}
+
+/* In turn, since a copy may write what others read. All ranks, whatever became of each so far. */
+static enum cct_status verify_reads(struct cct_executor *x, enum cct_status status, struct cct_wrong *wrong) {
+  if (!status)
+    status = fill_windows(x);
+  for (int turn = 0; turn < x->job->ranks; turn++) {
+    status = cct_cuda_agree(x->backend, status);
+    if (status)
+      return status;
+    for (int id = 0; !status && turn == x->rank && id < x->program->n_ops; id++) {
+      const struct cct_op *op = &x->program->ops[id];
+      if (op->kind != CCT_OP_COPY || op->copy.direction != CCT_COPY_P2P || x->plan[id].is_out)
+        continue;
+      status = verify_read(x, id, wrong);
+      if (!status && op->writes >= 0 && cct_cuda_window_is_read(x, op->writes))
+        status = fill_windows(x);
+    }
+  }
+  return cct_cuda_agree(x->backend, status);
+}
+
 enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_out) {
   struct cct_wrong wrong = {0};
   const char *corrupted = getenv("CCTAX_TEST_CORRUPT");
@@ -299,7 +379,8 @@ enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_
       status = verify_collective(x, id, &wrong);
       break;
     case CCT_OP_COPY:
-      status = verify_copy(x, id, &wrong);
+      if (x->program->ops[id].copy.direction != CCT_COPY_P2P)
+        status = verify_copy(x, id, &wrong);
       break;
     case CCT_OP_GROUP:
       if (x->program->ops[id + 1].kind == CCT_OP_SEND || x->program->ops[id + 1].kind == CCT_OP_RECV) {
@@ -311,10 +392,8 @@ enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_
       break;
     }
   }
-  if (x->windows) { /* another may still compare what it read here */
-    enum cct_status met = x->backend->world->ops->barrier(x->backend->world);
-    status = status ? status : met;
-  }
+  if (x->windows)
+    status = verify_reads(x, status, &wrong);
   if (!status)
     status = cct_cuda_refill(x);
   if (!status)
