@@ -28,7 +28,8 @@ typedef void twin_body(void *arguments);
   X(mapped_error)                                                                                                      \
   X(managed_error)                                                                                                     \
   X(register_error)                                                                                                    \
-  X(ipc_error)                                                                                                         \
+  X(ipc_error)   /* of mapping */                                                                                      \
+  X(share_error) /* of CUDA IPC too, by who has the memory */                                                          \
   X(no_peer)                                                                                                           \
   X(gdr)
 struct twin_costs {

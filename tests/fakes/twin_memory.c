@@ -123,6 +123,8 @@ const char *cudaGetErrorName(cudaError_t error) {
   return cudaGetErrorString(error);
 }
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *at) {
+  if (twin_costs.share_error > 0)
+    return (cudaError_t)twin_costs.share_error;
   memcpy(handle, &at, sizeof at);
   return cudaSuccess;
 }

@@ -139,11 +139,33 @@ def stripped():
             not os.path.exists(os.path.join(ROOT, "none")), f"{command[0]} strips no GPU that nobody knows", done.stderr)
 
 
+def refused_peers():
+    """Where CUDA IPC is refused, a cell whose caches go between GPUs is refused on every rank, with one line; the next goes on."""
+    suite = {"schema": 1, "rounds": 1, "samples": 1, "warmup": 0,
+             "defaults": {"model": "qwen3-0.6b", "workload": "serve", "layout": "dp=2", "np": 2, "layers": 1, "check": 1, "input_len": 16,
+                          "output_len": 4, "kv_tokens": 512, "disaggregate": "1:1", "arrivals": "zero", "num_prompts": 4},
+             "cells": [{"kv_route": ["p2p", "host"]}]}
+    path = os.path.join(ROOT, "peers.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(suite, file)
+    for cost, does in (("ipc_error", "map"), ("share_error", "share")):
+        run = os.path.join(ROOT, cost)
+        done = cctax("run", path, "-o", run, "--backend", "cuda", "--deadline", "20", "-q", costs=cost + "=801")
+        lines = [line for line in done.stderr.splitlines() if "CUDA IPC" in line]
+        shown = cctax("show", run).stdout
+        say(done.returncode == 0 and len(lines) == 1 and "(error 801)" in lines[0] and f"may not {does} 'kv_left'" in lines[0] and
+            "copy through the host" in lines[0], f"801 when ranks {does} memory: one line", f"exit {done.returncode}\n{done.stderr}")
+        states = re.findall(r"\b(done|refused|failed|open)\b", shown)
+        say(states.count("refused") == 1 and "failed" not in states and "open" not in states, "one cell is refused, the other done",
+            f"{states}\n{shown}")
+
+
 install()
 try:
     doctor()
     probes()
     stripped()
+    refused_peers()
 finally:
     shutil.rmtree(ROOT)
 CHECKS.end()

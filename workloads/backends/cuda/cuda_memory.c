@@ -343,7 +343,7 @@ enum cct_status cct_cuda_place(struct cct_executor *x) {
     }
     if (op->kind == CCT_OP_COLLECTIVE || op->kind == CCT_OP_SEND || op->kind == CCT_OP_RECV)
       place_operands(x, id, &needs);
-    cct_cuda_window_place(x, id);
+    status = cct_cuda_window_place(x, id);
   }
   return status;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Binding a program: the values of its slots, the operands' addresses, the waits that need an event, and whatever must
  * be measured or captured anew because a size changed. Nothing of this is timed. */
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -284,6 +286,17 @@ static enum cct_status plan_all(struct cct_executor *x) {
   return status;
 }
 
+/* Of the lowest rank that failed, for those that did not: each has to say why it does not go on. */
+static enum cct_status give_reason(const struct cct_world *world, enum cct_status own, enum cct_status worst) {
+  char reason[160];
+  int64_t first = own ? world->rank : INT_MAX;
+  snprintf(reason, sizeof reason, "%s", cct_log_last());
+  enum cct_status met = world->ops->allreduce_i64(world, &first, 1, CCT_REDUCE_MIN);
+  if (!met)
+    met = world->ops->bcast(world, reason, sizeof reason, (int)first);
+  return own ? own : met ? met : cct_fail(worst, "%s", reason);
+}
+
 /* All ranks go on, or none. `*most` becomes the greatest over the ranks. */
 static enum cct_status agree(const struct cct_backend *backend, enum cct_status status, int *most) {
   const struct cct_world *world = backend->world;
@@ -294,7 +307,7 @@ static enum cct_status agree(const struct cct_backend *backend, enum cct_status 
       return met;
   }
   *most = (int)values[1];
-  return status ? status : (enum cct_status)values[0];
+  return values[0] ? give_reason(world, status, (enum cct_status)values[0]) : CCT_OK;
 }
 
 enum cct_status cct_cuda_agree(const struct cct_backend *backend, enum cct_status status) {

@@ -346,7 +346,8 @@ int cct_cuda_windows_wanted(const struct cct_executor *x);
 int cct_cuda_window_is_read(const struct cct_executor *x, int buffer); /* by some rank */
 enum cct_status cct_cuda_windows_open(struct cct_executor *x) CCT_CHECKED;
 void cct_cuda_windows_close(struct cct_executor *x);
-void cct_cuda_window_place(struct cct_executor *x, int id); /* what the copy at entry `id` reads; else nothing */
+/* What the copy at entry `id` reads, if it is one; CCT_UNSUPPORTED: more than there is. */
+enum cct_status cct_cuda_window_place(struct cct_executor *x, int id) CCT_CHECKED;
 
 /* cuda_copy.c */
 enum cct_status cct_cuda_bounce_prepare(struct cct_executor *x, int id) CCT_CHECKED;

@@ -43,12 +43,24 @@ static struct window *find(const struct cct_executor *x, int rank, int buffer) {
   return NULL;
 }
 
+/* What the driver refuses for good is the cell's; its note of it must not meet the next launch. */
+static enum cct_status shared(const struct cct_executor *x, cudaError_t error, int rank, int buffer) {
+  if (error == cudaSuccess)
+    return CCT_OK;
+  if (error != cudaErrorNotSupported && error != cudaErrorPeerAccessUnsupported && error != cudaErrorInvalidValue)
+    return cct_cuda_failed(error, "CUDA IPC");
+  (void)cudaGetLastError();
+  return cct_fail(CCT_UNSUPPORTED,
+                  "cuda: no CUDA IPC here (error %d): rank %d may not %s '%s' of rank %d: copy through the host",
+                  (int)error, x->rank, rank == x->rank ? "share" : "map", x->program->buffers[buffer].name, rank);
+}
+
 /* `of` is the buffer's offer. */
 static enum cct_status map(struct cct_executor *x, int rank, int buffer, const struct offer *of) {
   struct window w = {.rank = rank, .buffer = buffer, .at = x->buffers[buffer].at, .bytes = x->buffers[buffer].bytes};
   enum cct_status status = CCT_OK;
   if (rank != x->rank) {
-    status = CCT_CUDA(cudaIpcOpenMemHandle(&w.at, of->ipc, cudaIpcMemLazyEnablePeerAccess));
+    status = shared(x, cudaIpcOpenMemHandle(&w.at, of->ipc, cudaIpcMemLazyEnablePeerAccess), rank, buffer);
     w.bytes = of->bytes;
     w.is_mapped = 1;
   }
@@ -67,7 +79,7 @@ static enum cct_status offer_all(const struct cct_executor *x, struct offer *own
     if (!cct_cuda_window_is_read(x, i))
       continue;
     own[n].bytes = x->buffers[i].bytes;
-    status = CCT_CUDA(cudaIpcGetMemHandle(&own[n++].ipc, x->buffers[i].at));
+    status = shared(x, cudaIpcGetMemHandle(&own[n++].ipc, x->buffers[i].at), x->rank, i);
   }
   return status;
 }
@@ -91,21 +103,28 @@ enum cct_status cct_cuda_windows_open(struct cct_executor *x) {
       place += cct_cuda_window_is_read(x, i);
     if (!find(x, rank, buffer))
       status = map(x, rank, buffer, &all[rank * n + place]);
-    cct_cuda_window_place(x, id);
+    if (!status)
+      status = cct_cuda_window_place(x, id);
   }
   free(own);
   free(all);
   return status;
 }
 
-void cct_cuda_window_place(struct cct_executor *x, int id) {
+enum cct_status cct_cuda_window_place(struct cct_executor *x, int id) {
   const struct cct_op *op = &x->program->ops[id];
   const struct window *w =
       x->windows && is_peer_copy(op) ? find(x, cct_op_peer(x->job, op, x->rank), op->reads[0]) : NULL;
   if (!w)
-    return;
+    return CCT_OK;
   x->plan[id].in[0] = w->at;
   x->plan[id].in_capacity = w->bytes;
+  return x->plan[id].bytes <= w->bytes
+             ? CCT_OK
+             : cct_fail(CCT_UNSUPPORTED,
+                        "cuda: entry %d '%s' of rank %d reads %lld bytes, and '%s' of rank %d has %lld", id, op->name,
+                        x->rank, (long long)x->plan[id].bytes, x->program->buffers[w->buffer].name, w->rank,
+                        (long long)w->bytes);
 }
 
 void cct_cuda_windows_close(struct cct_executor *x) {
