@@ -9,7 +9,8 @@
 enum {
   n_streams = 3,
   n_hosts = 2,
-  message_bytes = 96
+  message_bytes = 96,
+  left = 0, /* the buffer that other ranks read */
 };
 
 struct draw {
@@ -143,8 +144,20 @@ static void graph(struct draw *d, int lane, int host) {
   end(d, id);
 }
 
+/* One-sided: whose memory it reads is this rank's own draw, and may be its own. */
+static struct cct_op peer_copy(struct draw *d, int lane, int host) {
+  struct cct_op op = blank(CCT_OP_COPY, lane, host);
+  op.reads[0] = left;
+  op.copy.direction = CCT_COPY_P2P;
+  op.copy.memory = CCT_MEM_DEVICE;
+  op.copy.bytes = cct_constant(message_bytes);
+  op.copy.group = d->ranks % 2 || d->ranks < 4 ? 0 : pick(d, 2);
+  op.copy.peer = (int)cct_random_below(d->times, d->n_times++, op.copy.group ? 2 : d->ranks);
+  return op;
+}
+
 static void entry(struct draw *d) {
-  int lane = pick(d, n_streams), host = n_streams + pick(d, n_hosts), what = pick(d, 16);
+  int lane = pick(d, n_streams), host = n_streams + pick(d, n_hosts), what = pick(d, 17);
   struct cct_op op = blank(CCT_OP_SYNC, lane, host);
   if (what == 0 && d->allow & CCT_RANDOM_HOSTWORK) {
     op = blank(CCT_OP_HOSTWORK, -1, host);
@@ -156,6 +169,9 @@ static void entry(struct draw *d) {
     op.delay.of = -1;
     add(d, &op);
   } else if (what == 2) {
+    add(d, &op);
+  } else if (what == 16) {
+    op = peer_copy(d, lane, host);
     add(d, &op);
   } else if (what == 3) {
     op.kind = CCT_OP_COPY;
@@ -208,6 +224,7 @@ static struct cct_program *random_program(uint64_t seed, int rank, int ranks, in
     cct_program_add_lane(d.program, "stream", CCT_LANE_STREAM);
   for (int i = 0; i < n_hosts; i++)
     cct_program_add_lane(d.program, "host", CCT_LANE_HOST);
+  cct_program_add_buffer(d.program, "left", cct_constant(message_bytes), CCT_MEM_DEVICE, 0);
   if (allow & CCT_RANDOM_CASES)
     cct_program_add_slot(d.program, "form", 1);
   for (int i = 0; i < n_entries; i++)
