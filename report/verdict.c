@@ -286,7 +286,7 @@ static void where_from(const struct cct_report *report, struct cct_text *text) {
 static const char *remedy(enum cct_boundary boundary) {
   switch (boundary) {
   case CCT_BOUNDARY_CHANNEL:
-    return "submit less often: CUDA graphs over the whole step (--graph full), fewer and larger kernels";
+    return "submit less often: CUDA graphs over the whole step (--graph full; coll: -G), fewer and larger kernels";
   case CCT_BOUNDARY_COPIES:
     return "keep copies off the step's critical path: batch them, and read results back from a worker thread";
   case CCT_BOUNDARY_NVLINK:
