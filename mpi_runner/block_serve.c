@@ -90,14 +90,8 @@ static int64_t first_rank(const struct cct_serve *serve, const struct cct_servin
   return (serve->prefills ? engine->number : replica) * serve->tp;
 }
 
-static int64_t later(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-/* Of engines apart, requests of several replicas' prompts may come in another order than that of their numbers. */
-static void add_requests(struct recording *r, int64_t sample, int64_t start_ns,
+static void add_requests(struct recording *r, int64_t sample, int64_t origin_ns,
                          const struct cct_serving_engine *engine) {
-  int64_t last_ns = 0;
   for (int64_t i = 0; i < r->requests->n; i++) {
     const struct cct_request_times *t = &engine->times.requests[i];
     const struct cct_request *request = &r->requests->items[i];
@@ -105,8 +99,7 @@ static void add_requests(struct recording *r, int64_t sample, int64_t start_ns,
             index = sample * r->requests->n + i;
     if (t->first_ns < 0)
       continue;
-    int64_t at = later(last_ns, start_ns + t->arrival_ns);
-    last_ns = at;
+    int64_t at = origin_ns + t->arrival_ns;
     add(r, METRIC_TTFT, rank, index, 1, at, (double)(t->first_ns - t->arrival_ns) / 1e6);
     add(r, METRIC_E2E, rank, index, 1, at, (double)(t->last_ns - t->arrival_ns) / 1e6);
     if (request->output > 1)
@@ -117,18 +110,19 @@ static void add_requests(struct recording *r, int64_t sample, int64_t start_ns,
 }
 
 /* Indices tell engines apart, so that no two rows of different ranks are taken for one step. */
-static void add_steps(struct recording *r, int64_t start_ns, const struct cct_serving_engine *engine) {
+static void add_steps(struct recording *r, const struct cct_serving_result *result,
+                      const struct cct_serving_engine *engine) {
   const struct cct_serve *serve = r->call->serve;
   int64_t rank = (int64_t)engine->number * serve->tp * serve->together;
   for (int64_t k = 0; k < engine->times.n_gaps; k++) {
     const struct cct_gap *gap = &engine->times.gaps[k];
     int64_t index = r->gaps[engine->number]++ * r->engines + engine->number;
-    add(r, METRIC_ITL, first_rank(serve, engine, gap->replica), index, gap->n, start_ns + gap->at_ns,
+    add(r, METRIC_ITL, first_rank(serve, engine, gap->replica), index, gap->n, result->origin_ns + gap->at_ns,
         (double)gap->gap_ns / 1e6);
   }
   for (int64_t s = 0; s < engine->n; s++) {
     const struct cct_serve_row *row = &engine->rows[s];
-    int64_t index = r->steps[engine->number]++ * r->engines + engine->number, at = start_ns + row->begin_ns;
+    int64_t index = r->steps[engine->number]++ * r->engines + engine->number, at = result->start_ns + row->begin_ns;
     if (row->form != CCT_SERVE_IDLE)
       add(r, METRIC_STEP, rank, index, 1, at, (double)(row->end_ns - row->begin_ns) / 1e3);
     add(r, METRIC_FORM, rank, index, 1, at, row->form);
@@ -189,7 +183,7 @@ static enum cct_status add_rates(struct recording *r, int64_t sample, const stru
     status = world->ops->allreduce_i64(world, &last_ns, 1, CCT_REDUCE_MAX);
   if (status || world->rank)
     return status;
-  const int64_t at = result->start_ns;
+  const int64_t at = result->origin_ns;
   double seconds = (double)last_ns / 1e9;
   add(r, METRIC_OUTPUT, 0, sample, 1, at, (double)sums[SUM_OUTPUT] / seconds);
   add(r, METRIC_TOTAL, 0, sample, 1, at, (double)sums[SUM_TOTAL] / seconds);
@@ -202,7 +196,7 @@ static enum cct_status add_rates(struct recording *r, int64_t sample, const stru
     add(r, METRIC_BYTES, 0, sample, 1, at,
         (double)(sums[SUM_MOVED_BLOCKS] * r->call->serve->block_bytes * r->call->serve->tp) / 1048576 /
             (double)sums[SUM_MOVED]);
-  if (sums[SUM_GOOD])
+  if (r->call->serve->slo.ttft_ns || r->call->serve->slo.tpot_ns || r->call->serve->slo.e2e_ns)
     add(r, METRIC_GOODPUT, 0, sample, 1, at, (double)sums[SUM_GOOD] / seconds);
   return CCT_OK;
 }
@@ -285,9 +279,27 @@ static enum cct_status record(struct recording *r) {
   return status;
 }
 
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* When the last of a run's steps and requests of this process was over. */
+static int64_t end_of(const struct recording *r, const struct cct_serving_result *result) {
+  int64_t end_ns = 0;
+  for (int e = 0; e < result->n_engines; e++) {
+    const struct cct_serving_engine *engine = &result->engines[e];
+    for (int64_t i = 0; i < r->requests->n; i++)
+      end_ns = later(end_ns, engine->times.requests[i].last_ns);
+    for (int64_t s = 0; s < engine->n; s++)
+      end_ns = later(end_ns, engine->rows[s].end_ns);
+  }
+  return later(result->start_ns, result->origin_ns) + end_ns;
+}
+
 static enum cct_status perform(struct recording *r, const struct cct_serving_run *run) {
   struct usage usage = {.nvml = open_nvml(r->call)};
   enum cct_status status = CCT_OK;
+  int64_t free_ns = 0; /* a predicted run is computed sooner than it is over: the next begins behind it all the same */
   for (int64_t w = 0; !status && w < r->call->measure.warmup; w++)
     status = cct_serving_warm(run);
   for (int64_t sample = 0; !status && sample < r->call->measure.samples; sample++) {
@@ -296,10 +308,14 @@ static enum cct_status perform(struct recording *r, const struct cct_serving_run
     status = cct_serving_perform(run, &result);
     if (status)
       break;
+    int64_t shift_ns = later(free_ns - result.start_ns, 0);
+    result.start_ns += shift_ns;
+    result.origin_ns += shift_ns;
+    free_ns = end_of(r, &result);
     end_usage(r, &usage, sample, result.start_ns);
     for (int i = 0; i < result.n_engines; i++) {
-      add_requests(r, sample, result.start_ns, &result.engines[i]);
-      add_steps(r, result.start_ns, &result.engines[i]);
+      add_requests(r, sample, result.origin_ns, &result.engines[i]);
+      add_steps(r, &result, &result.engines[i]);
     }
     status = add_rates(r, sample, &result);
     if (!status && !sample)

@@ -263,6 +263,7 @@ enum cct_status cct_serving_perform(const struct cct_serving_run *run, struct cc
   status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
   if (!status)
     status = cct_serving_measure(run, driver.count, &sequence, &result.start_ns);
+  result.origin_ns = result.start_ns;
   if (!status)
     status = take_result(&driver, &result);
   free(sequence.lane_end_ns);

@@ -20,6 +20,8 @@ struct cct_serving_engine { /* one whose first rank is this process's */
 
 struct cct_serving_result {
   int64_t start_ns; /* on this process's clock */
+  int64_t
+      origin_ns; /* on the same, what times of requests and gaps count from: apart, the start of the first process */
   double binding_us;
   struct cct_serving_engine *engines;
   int n_engines;

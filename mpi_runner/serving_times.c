@@ -124,6 +124,7 @@ enum cct_status cct_stages_times(struct serving_driver *d, struct cct_serving_re
     memset(joint.all, 0xff, n * sizeof *joint.all);
     memset(joint.rooms, 0xff, n * sizeof *joint.rooms);
     status = find_offset(d, result->start_ns, &joint);
+    result->origin_ns = result->start_ns - joint.offset_ns;
   }
   if (!status)
     status = add_engines(d, 1, &joint, result);

@@ -88,7 +88,14 @@ static void values_are_the_arms_own(void **state) {
   near(log(seen.value / seen.lo), half, 1e-6);
   assert_int_equal(cct_load_see(&report, point, CCT_LOAD_TTFT_P99, 0, &seen), CCT_OK);
   near(seen.value, 40 * 1.0201 * (1 + 29 * 0.98), 1e-6);
-  /* Where no request kept its limits there is no sample: that is none a second, and no gap in the line. */
+  /* Where no request kept its limits that is none a second, no gap in the line, and no ratio in the table. */
+  for (int r = 0; r < report.n_results; r++)
+    if (!strcmp(report.cells[report.results[r].cell].metric.name, "goodput")) {
+      assert_int_equal(report.results[r].verdict, CCT_VERDICT_REFUSED);
+      assert_non_null(strstr(report.results[r].reason, "0 in 5 of 5 blocks of arm 'emulated:b200x8-tdx'"));
+      near(exp(-report.results[r].comparison.centre[1]), 0, 0);
+    }
+  assert_false(cct_report_has_failures(&report));
   assert_int_equal(cct_load_see(&report, point, CCT_LOAD_GOODPUT, 1, &seen), CCT_OK);
   near(seen.value, 0, 0);
   assert_true(isnan(seen.lo));

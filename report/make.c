@@ -52,8 +52,12 @@ static void find_refusal(const struct cct_report *report, struct cct_result *res
   const struct cct_report_cell *cell = &report->cells[result->cell];
   const struct cct_series *a = &cell->arms[0], *b = &cell->arms[result->arm];
   const char *missing = !b->n_units ? report->arms[result->arm] : !a->n_units ? report->arms[0] : NULL;
+  const struct cct_series *zero = b->n_zero ? b : a;
   if (*a->refusal || *b->refusal)
     snprintf(result->reason, sizeof result->reason, "%s", *a->refusal ? a->refusal : b->refusal);
+  else if (zero->n_zero)
+    snprintf(result->reason, sizeof result->reason, "0 in %d of %d blocks of arm '%s': no ratio", zero->n_zero,
+             zero->n_zero + zero->n_units, report->arms[zero == b ? result->arm : 0]);
   else if (missing && report->is_null)
     snprintf(result->reason, sizeof result->reason, "one block: one condition is compared from two rounds on");
   else if (missing)
@@ -84,7 +88,8 @@ static void judge(struct cct_report *report, struct cct_result *result) {
     c->df = 0; /* what has no noise has no interval */
   } else if (c->df > 0 && !(c->se > 1e-12)) {
     c->df = 0; /* equal samples of a real clock are a coarse clock, not certainty */
-    snprintf(result->reason, sizeof result->reason, "all medians are equal: the clock is too coarse for an interval");
+    snprintf(result->reason, sizeof result->reason,
+             "all medians are equal, as those of counts or of a coarse clock are: no interval");
   } else if (!(c->df > 0)) {
     snprintf(result->reason, sizeof result->reason, "one block an arm: a ratio, and no interval");
   }
@@ -97,6 +102,8 @@ static void judge(struct cct_report *report, struct cct_result *result) {
 static double median_of(const struct cct_series *series) {
   struct cct_comparison alone;
   size_t n = (size_t)series->n_units;
+  if (series->n_zero) /* as values are: negated logarithms where higher is better */
+    return series->n_zero > series->n_units ? INFINITY : NAN;
   return n && !*series->refusal && cct_compare(series->units, n, series->units, n, &alone) == CCT_OK ? alone.centre[0]
                                                                                                      : NAN;
 }

@@ -210,6 +210,9 @@ static void serving_has_tails_and_counts(void **state) {
   char why[80];
   assert_int_equal(cct_metric_values(&itl), 100);
   assert_int_equal(cct_reduce_samples(&itl, values, why, sizeof why), 100);
+  struct cct_sample late[2] = {{0, 0, 1, 9, 2}, {0, 1, 1, 3, 5}}; /* request 1 came before request 0 */
+  struct cct_block_metric ttft = {{"ttft", "ms", "lower"}, late, 2};
+  assert_int_equal(cct_reduce_samples(&ttft, values, why, sizeof why), 2);
   near(values[96], 2, 0);
   near(values[98], 5, 0);
   near(values[99], 9, 0);

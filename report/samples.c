@@ -15,24 +15,6 @@ static int by_index(const void *left, const void *right) {
   return (a->index > b->index) - (a->index < b->index);
 }
 
-/* What makes a sample unusable, NULL if nothing does. Samples come in the order of their indices. */
-static const char *fault(const struct cct_sample *s, int n_ranks, int64_t *last_start) {
-  if (isnan(s->value))
-    return "is not a number";
-  if (isinf(s->value))
-    return "is infinite";
-  if (s->value < 0)
-    return "is negative: the clock went back";
-  if (s->value == 0)
-    return "is zero: below what the clock can tell";
-  if (s->rank < 0 || s->rank >= n_ranks)
-    return "has an impossible rank";
-  if (s->start_ns < last_start[s->rank])
-    return "started before the one before it: the clock went back";
-  last_start[s->rank] = s->start_ns;
-  return NULL;
-}
-
 int cct_metric_is_counted(const struct cct_metric *metric) {
   return !strcmp(metric->name, "itl");
 }
@@ -43,6 +25,31 @@ int cct_metric_has_tail(const struct cct_metric *metric) {
     if (!strcmp(metric->name, names[i]))
       return 1;
   return 0;
+}
+
+int cct_metric_may_be_zero(const struct cct_metric *metric) {
+  return !strcmp(metric->name, "goodput");
+}
+
+/* What makes a sample unusable, NULL if nothing does. Samples come in the order of their indices. Requests are numbered
+ * before they come, so that theirs may start in any order; and none a second may keep its limits. */
+static const char *fault(const struct cct_metric *metric, const struct cct_sample *s, int n_ranks,
+                         int64_t *last_start) {
+  int is_of_request = cct_metric_has_tail(metric) && !cct_metric_is_counted(metric);
+  if (isnan(s->value))
+    return "is not a number";
+  if (isinf(s->value))
+    return "is infinite";
+  if (s->value < 0)
+    return "is negative: the clock went back";
+  if (s->value == 0 && !cct_metric_may_be_zero(metric))
+    return "is zero: below what the clock can tell";
+  if (s->rank < 0 || s->rank >= n_ranks)
+    return "has an impossible rank";
+  if (s->start_ns < last_start[s->rank] && !is_of_request)
+    return "started before the one before it: the clock went back";
+  last_start[s->rank] = s->start_ns;
+  return NULL;
 }
 
 static int times_of(const struct cct_block_metric *metric, const struct cct_sample *sample) {
@@ -78,7 +85,7 @@ int cct_reduce_samples(const struct cct_block_metric *metric, double *steps_out,
     last_start[r] = INT64_MIN;
   for (int i = 0; i < n; i++) {
     const struct cct_sample *s = &sorted[i];
-    const char *why = fault(s, n_ranks, last_start);
+    const char *why = fault(&metric->metric, s, n_ranks, last_start);
     if (why) {
       snprintf(refusal, refusal_size, "sample %d of rank %d %s", s->index, s->rank, why);
       steps = 0;

@@ -71,6 +71,12 @@ enum cct_status cct_series_add(struct cct_series *series, const struct cct_block
   memcpy(work->scratch, work->steps, count * sizeof *work->steps);
   cct_sort(work->scratch, count);
   double median = cct_quantile(work->scratch, count, 0.5), value = cct_quantile(work->scratch, count, quantile);
+  if (value == 0) {
+    series->n_zero++;
+    series->n_samples += n;
+    add_label(series, cell->label ? cell->label : "");
+    return CCT_OK;
+  }
   int is_flat = work->scratch[0] == work->scratch[n - 1];
   series->is_flat =
       is_flat && (!series->n_units || (series->is_flat && fabs(series->units[0].value) == fabs(log(value))));

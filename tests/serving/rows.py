@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader of a run's rows computes himself is what the run says: from arrivals and times of requests the time of the whole,
+from it throughput, and how many requests there were at once; tokens of steps are those of requests; and goodput is one row a run,
+of 0 where no request keeps its limits, which report and show say too. Runs of a block follow each other, predicted ones included: report refuses rows that go back.
+
+rows.py CCTAX"""
+import json
+import os
+import sys
+import tempfile
+
+import h5py
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import checks  # noqa: E402
+
+CCTAX = os.path.abspath(sys.argv[1])
+SERVE = ("--model", "qwen3-8b", "--workload", "serve", "--backend", "sim", "--condition", "off,emulated:b200x8-tdx",
+         "--rounds", "2", "--input-len", "300", "--output-len", "8")
+APART = ("--random-range-ratio", "0.5", "--overlap", "on", "--num-prompts", "48", "--disaggregate")
+judged = checks.Checks()
+
+
+MODEL = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 64, "intermediate_size": 128,
+         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 256,
+         "torch_dtype": "bfloat16", "tie_word_embeddings": False, "max_position_embeddings": 4096}
+ON_CPUS = ("--model", "small.json", "--workload", "serve", "--backend", "host", "--condition", "off", "--rounds", "1",
+           "--layouts", "dp=4", "--np", "4", "--concurrency", "8", "--input-len", "48", "--output-len", "8")
+
+
+def block_of(path):
+    with h5py.File(path) as file:
+        cell = file["cells/0000"]
+        return {name: cell[name][:] for name in cell.attrs["metrics"].decode().split(",")}
+
+
+def requests_add_up(name, most, *flags):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/small.json", "w", encoding="utf-8") as file:
+            json.dump(MODEL, file)
+        checks.printed(CCTAX, "run", *flags, "-q", "-o", f"{folder}/run", cwd=folder)
+        rows = block_of(f"{folder}/run/block-0000.h5")
+    begins = rows["e2e"]["start_ns"]
+    ends = begins + rows["e2e"]["value"] * 1e6
+    seconds = (ends.max() - rows["request_s"]["start_ns"][0]) / 1e9
+    n = rows["request_s"]["value"][0] * seconds
+    judged.say(abs(n - len(begins)) < 1e-6, f"{name}: requests a second are requests over time", f"{n} of {len(begins)}")
+    events = sorted([(round(t), 1) for t in begins] + [(round(t), -1) for t in ends])
+    at_once, now = 0, 0
+    for _, step in events:
+        now += step
+        at_once = max(at_once, now)
+    judged.say(at_once <= most, f"{name}: no more than {most} requests at once", f"{at_once}")
+    work = rows["total_tok_s"]["value"][0] * seconds - len(begins)
+    judged.say(abs(rows["tokens"]["value"].sum() - work) < 1e-3, f"{name}: every token but a request's last is computed once",
+               f"{rows['tokens']['value'].sum()} of {work}")
+
+
+def nothing_good_is_zero():
+    with tempfile.TemporaryDirectory() as folder:
+        checks.printed(CCTAX, "run", *SERVE, "--layouts", "tp=1", "--np", "1", "--concurrency", "4", "--slo", "e2e=1us",
+                       "--samples", "2", "-q", "-o", f"{folder}/run")
+        rows = block_of(f"{folder}/run/block-0000.h5")["goodput"]
+        judged.say(list(rows["value"]) == [0, 0], "goodput: a row a run, of 0", str(rows))
+        shown = json.loads(checks.printed(CCTAX, "show", f"{folder}/run", "--json"))["cells"][0]["arms"][0]["metrics"]
+        shown = {m["metric"]: m for m in shown}
+        judged.say(shown["goodput"]["n"] == 4 and shown["goodput"]["median"] == 0, "goodput: show says 0", str(shown.get("goodput")))
+        text = checks.printed(CCTAX, "report", f"{folder}/run", "-o", f"{folder}/page")
+        judged.say("clock went back" not in " ".join(text.split()), "two runs a block: the second is behind the first", text)
+        line = [line for line in text.splitlines() if "goodput" in line]
+        judged.say(len(line) == 1 and "0 req/s" in line[0] and "0 in 2 of 2 blocks" in " ".join(text.split()),
+                   "goodput: report says 0, and why there is no ratio", text)
+
+
+requests_add_up("together", 16, *SERVE, "--layouts", "dp=2", "--np", "2", "--concurrency", "16", "--num-prompts", "48")
+requests_add_up("3 prompts to 1", 16, *SERVE, "--layouts", "dp=4", "--np", "4", "--concurrency", "16", *APART, "3:1")
+requests_add_up("by the host", 16, *SERVE, "--layouts", "dp=4", "--np", "4", "--concurrency", "16", *APART, "3:1", "--kv-route",
+                "host")
+requests_add_up("on CPUs", 8, *ON_CPUS, *APART, "3:1")
+nothing_good_is_zero()
+judged.end()
