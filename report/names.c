@@ -14,14 +14,15 @@ enum {
 
 enum telling {
   ABSENT, /* no cell of the kind has the key */
-  SHARED, /* all that have it have one value */
-  USUAL,  /* one value is twice as frequent as any other: only the others name theirs */
+  SHARED, /* all have it, and one value */
+  PARTLY, /* some have it, and one value */
+  USUAL,  /* all have it, and one value twice as often as any other: only the others name theirs */
   TOLD,
 };
 
 struct use { /* of one key in the cells of one kind */
   enum telling telling;
-  char *usual; /* owned: the word of SHARED and USUAL */
+  char *usual; /* owned: the word of all but ABSENT and TOLD */
 };
 
 struct cct_names {
@@ -119,12 +120,13 @@ static enum cct_status judge_key(const struct cct_report *report, int kind, int 
   }
   free(use->usual);
   use->usual = NULL;
-  use->telling = !n                                                    ? ABSENT
-                 : best == n && (n == names->size[kind] || !is_strict) ? SHARED
-                 : best >= 2 * second && n > 2 && !is_strict           ? USUAL
-                                                                       : TOLD;
+  use->telling = !n                                                                    ? ABSENT
+                 : best == n && n == names->size[kind]                                 ? SHARED
+                 : best == n && !is_strict                                             ? PARTLY
+                 : best >= 2 * second && n > 2 && n == names->size[kind] && !is_strict ? USUAL
+                                                                                       : TOLD;
   for (int i = 0; i < n; i++)
-    if (i == best_at && (use->telling == SHARED || use->telling == USUAL))
+    if (i == best_at && use->telling != TOLD)
       use->usual = words[i];
     else
       free(words[i]);
@@ -292,7 +294,11 @@ static void add_shared(const struct cct_names *names, const struct cct_report *r
 void cct_names_shared(const struct cct_report *report, struct cct_text *text) {
   const struct cct_names *names = report->names;
   for (enum telling telling = SHARED; telling <= USUAL; telling++) {
-    const char *separator = telling == SHARED ? "all cells: " : text->length ? "; unless named: " : "unless named: ";
+    static const char *const heads[] = {
+        [SHARED] = "all cells: ", [PARTLY] = "where a cell has one: ", [USUAL] = "unless named: "};
+    char head[40];
+    snprintf(head, sizeof head, "%s%s", text->length ? "; " : "", heads[telling]);
+    const char *separator = head;
     for (int k = 0; k < names->n_keys; k++)
       for (int kind = 0; kind < names->n_kinds; kind++) {
         const struct use *use = use_of(names, kind, k);

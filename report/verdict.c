@@ -132,9 +132,8 @@ static void how_much(const struct cct_report *report, int arm, struct cct_text *
     return;
   }
   if (report->is_open)
-    cct_text_add(
-        text,
-        "Requests come at a rate of their own, so that throughput is mostly theirs: time is that of a request, e2e.\n");
+    cct_text_add(text, "Where requests come at a rate of their own throughput is mostly theirs: there time is that of "
+                       "a request, e2e.\n");
   if (!report->is_null && (spread.n > 1 || cct_names_kinds(report) > 1) && by_kind(report, arm, text))
     return;
   if (spread.n > 1 && spread.least != spread.most) {
@@ -196,8 +195,8 @@ static void how_sure(const struct cct_report *report, struct cct_text *text) {
   if (report->n_nulls)
     cct_text_add(text, "A/A within arms: %d of %d called different (5 %% expected).\n", report->n_nulls_different,
                  report->n_nulls);
-  cct_text_add(text, "%d of %d steps are outliers, all kept; %d series drift within their blocks.\n", outliers, samples,
-               drifting);
+  cct_text_add(text, "%d of %d values are outliers, all kept; %d series drift within their blocks.\n", outliers,
+               samples, drifting);
   if (unpaired)
     cct_text_add(text, "%d blocks had no partner in their round and were left out.\n", unpaired);
 }

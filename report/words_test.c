@@ -81,6 +81,22 @@ static void a_missing_key_tells_too(void **state) {
       assert_string_not_equal(report.cells[i].title, report.cells[j].title);
 }
 
+/* What a cell lacks is not said of all cells. */
+static void what_some_lack_is_not_of_all(void **state) {
+  (void)state;
+  static const struct cell cells[] = {
+      {STEP("serve", "m", "dp=4", "\"batch\":4"), 1},
+      {STEP("serve", "m", "dp=4", "\"disaggregate\":\"2:2\",\"kv_route\":\"host\",\"batch\":4"), 1},
+      {STEP("serve", "m", "dp=4", "\"disaggregate\":\"2:2\",\"kv_route\":\"p2p\",\"batch\":4"), 1},
+  };
+  struct cct_text shared = {0};
+  predict(cells, 3);
+  cct_names_shared(&report, &shared);
+  assert_string_equal(
+      shared.s, "all cells: serve, m, dp=4, allreduce nccl, batch 4, np 8; where a cell has one: disaggregate 2:2");
+  cct_text_free(&shared);
+}
+
 static void one_collective_speaks_for_its_workload(void **state) {
   (void)state;
   static const struct cell cells[] = {
@@ -158,13 +174,10 @@ static void a_name_loses_its_middle(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(names_say_what_differs),
-      TEST(a_missing_key_tells_too),
-      TEST(one_collective_speaks_for_its_workload),
-      TEST(table_fits_a_terminal),
-      TEST(no_mean_over_what_differs_much),
-      TEST(a_mean_over_what_is_alike),
-      TEST(what_is_predicted_has_no_interval),
+      TEST(names_say_what_differs),       TEST(a_missing_key_tells_too),
+      TEST(what_some_lack_is_not_of_all), TEST(one_collective_speaks_for_its_workload),
+      TEST(table_fits_a_terminal),        TEST(no_mean_over_what_differs_much),
+      TEST(a_mean_over_what_is_alike),    TEST(what_is_predicted_has_no_interval),
       TEST(a_name_loses_its_middle),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
