@@ -62,6 +62,9 @@ static void series_name(const struct cct_report *report, int cell, const char *p
                         size_t size) {
   cct_cell_name(report, cell, parameter, out, size);
   size_t length = strlen(out);
+  if (cct_cell_names_metric(&report->cells[cell]))
+    snprintf(out + length, size - length, ", %s", report->cells[cell].metric.name);
+  length = strlen(out);
   if (report->n_arms > 2)
     snprintf(out + length, size - length, ", %s", report->arms[arm]);
 }
@@ -224,16 +227,27 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* From 0 to 1 along the axis. */
+static double place_of(double value, double lo, double hi, int is_log) {
+  return hi <= lo ? 0 : is_log ? log(value / lo) / log(hi / lo) : (value - lo) / (hi - lo);
+}
+
+/* The last one stands, whatever is in front of it. */
 int cct_choose_ticks(double *values, int n, int is_log, double gap, double ticks[CCT_MOST_TICKS]) {
   int n_ticks = 0;
   qsort(values, (size_t)n, sizeof *values, by_number);
   double last = -INFINITY, lo = n ? values[0] : 0, hi = n ? values[n - 1] : 0;
   for (int i = 0; i < n && n_ticks < CCT_MOST_TICKS; i++) {
-    double place = hi <= lo ? 0 : is_log ? log(values[i] / lo) / log(hi / lo) : (values[i] - lo) / (hi - lo);
+    double place = place_of(values[i], lo, hi, is_log);
     if (place - last < gap)
       continue;
     ticks[n_ticks++] = values[i];
     last = place;
+  }
+  if (n_ticks && ticks[n_ticks - 1] < hi) {
+    while (n_ticks > 1 && (n_ticks == CCT_MOST_TICKS || place_of(ticks[n_ticks - 1], lo, hi, is_log) > 1 - gap))
+      n_ticks--;
+    ticks[n_ticks++] = hi;
   }
   return n_ticks;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "report/figure_parts.h"
 #include "report/figures.h"
 #include "report/load.h"
 #include "report/report_made_test.h"
@@ -135,6 +136,12 @@ static void axes_fit_what_they_show(void **state) {
   assert_non_null(strstr(figure->numbers.s, "array LIMIT[4] = [200, 10, 0, 0]"));
   assert_non_null(strstr(figure->numbers.s, "LOG = 0"));
   assert_non_null(strstr(figure->numbers.s, "array TICK[2] = [1, 2]"));
+  /* A sweep names the metric whose time it shows, and an axis its ends, of values that stand too near each other. */
+  assert_non_null(strstr(cct_figures_find(&figures, "sweep_concurrency")->data.s, ", output_tok_s"));
+  double values[] = {4, 8, 16, 32, 64, 96, 128}, ticks[CCT_MOST_TICKS];
+  assert_int_equal(cct_choose_ticks(values, 7, 1, 0.11, ticks), 6);
+  near(ticks[4], 64, 0);
+  near(ticks[5], 128, 0);
 }
 
 /* More lines than a page has room for are counted. */
