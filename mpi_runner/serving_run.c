@@ -8,7 +8,6 @@
 #include "workloads/program/counts.h"
 
 #define TIME_TAG 79
-#define RING     4 /* steps whose bindings are in use at once */
 
 static int ranks_of(const struct cct_serve *serve) {
   return (int)(serve->tp * serve->together);
@@ -74,7 +73,7 @@ static enum cct_status add_row(struct serving_driver *d, struct serving_engine *
 }
 
 static int64_t *slots_at(const struct serving_driver *d, int64_t index, int owned) {
-  return d->slots + ((index % RING) * d->count + owned) * d->program->n_slots;
+  return d->slots + ((index % CCT_SEQUENCE_DEPTH) * d->count + owned) * d->program->n_slots;
 }
 
 static void bind_owned(const struct serving_driver *d, const struct serving_engine *e,
@@ -175,7 +174,7 @@ static enum cct_status open_driver(const struct cct_serving_run *run, struct cct
   run->ops->owned(run->executor, &d->first, &d->count);
   enum cct_status status = find_owners(d);
   d->engines = calloc((size_t)engines, sizeof *d->engines);
-  d->slots = calloc((size_t)(RING * d->count * d->program->n_slots) + 1, sizeof *d->slots);
+  d->slots = calloc((size_t)(CCT_SEQUENCE_DEPTH * d->count * d->program->n_slots) + 1, sizeof *d->slots);
   d->submissions = malloc(4 * CCT_SERVE_FORMS * sizeof *d->submissions);
   if (!status && (!d->engines || !d->slots || !d->submissions))
     status = cct_fail(CCT_NOMEM, "out of memory");

@@ -12,13 +12,18 @@
 
 enum {
   n_repetitions = 2,
-  n_steps = 7,     /* of a sequence: beyond what lanes may lag */
+  n_forms = 7,
   units_apart = 3, /* ends nearer than this may change places on a loaded machine */
   n_wrong = 3,     /* attempts out of order, though nothing disturbed them, that condemn a backend */
 };
 
-/* What slot 0 is bound to, step by step. */
-static int64_t forms[n_steps] = {1, 0, 0, 1, 0, 1, 1};
+/* What slot 0 is bound to in the steps of a sequence, over and over. */
+static int64_t forms[n_forms] = {1, 0, 0, 1, 0, 1, 1};
+
+/* Beyond what lanes may lag, where that takes no time. */
+static int n_steps_of(const struct cct_suite *suite) {
+  return suite->is_exact ? CCT_SEQUENCE_DEPTH + 3 : n_forms;
+}
 
 struct expected {
   struct cct_duration **durations;
@@ -73,8 +78,8 @@ static void expect(const struct cct_suite *suite, const struct cct_job *job, str
   expected->rank_ends = calloc((size_t)job->ranks, sizeof *expected->rank_ends);
   for (int rank = 0; rank < job->ranks; rank++)
     time_entries(suite, job, rank, expected->durations[rank]);
-  expected->end = cct_law(job, expected->durations, suite->is_sequence ? n_steps : n_repetitions,
-                          suite->is_sequence ? forms : NULL, expected->spans, expected->rank_ends);
+  expected->end = cct_law(job, expected->durations, suite->is_sequence ? n_steps_of(suite) : n_repetitions,
+                          suite->is_sequence ? forms : NULL, n_forms, expected->spans, expected->rank_ends);
 }
 
 static void forget(struct expected *expected, int ranks) {
@@ -197,14 +202,18 @@ static int bursts_match(const struct cct_suite *suite, struct cct_executor *x, c
   return 1;
 }
 
+struct course {
+  int n_owned, n_steps;
+};
+
 static enum cct_status next(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
                             int64_t *not_before_ns, int *is_over) {
-  int n_owned = *(int *)context;
+  const struct course *course = context;
   (void)now_ns;
-  for (int i = 0; i < n_owned; i++) {
-    bindings[i].slots = &forms[index % n_steps];
+  for (int i = 0; i < course->n_owned; i++) {
+    bindings[i].slots = &forms[index % n_forms];
     not_before_ns[i] = 0;
-    is_over[i] = index == n_steps;
+    is_over[i] = index == course->n_steps;
   }
   return CCT_OK;
 }
@@ -212,19 +221,20 @@ static enum cct_status next(void *context, int64_t index, const int64_t *now_ns,
 /* A burst, or a sequence, whose lanes must be past each step in turn. */
 static enum cct_status perform(struct cct_suite *suite, const struct cct_job *job, struct cct_executor *x,
                                struct cct_burst *burst) {
-  int first, n_owned;
+  int first;
+  struct course course = {.n_steps = n_steps_of(suite)};
   if (!suite->is_sequence)
     return suite->ops->step(x, NULL, n_repetitions, burst);
-  suite->ops->owned(x, &first, &n_owned);
-  int n_lanes = n_owned * cct_job_host_lanes(job);
-  int64_t *ends = calloc((size_t)(n_steps * n_lanes) + 1, sizeof *ends);
-  struct cct_sequence sequence = {.context = &n_owned, .next = next, .most_steps = n_steps, .lane_end_ns = ends};
+  suite->ops->owned(x, &first, &course.n_owned);
+  int n_lanes = course.n_owned * cct_job_host_lanes(job);
+  int64_t *ends = calloc((size_t)(course.n_steps * n_lanes) + 1, sizeof *ends);
+  struct cct_sequence sequence = {.context = &course, .next = next, .most_steps = course.n_steps, .lane_end_ns = ends};
   if (!ends)
     abort();
   enum cct_status status = suite->ops->sequence(x, &sequence, burst);
-  if (!status && sequence.steps != n_steps)
+  if (!status && sequence.steps != course.n_steps)
     abort();
-  for (int i = n_lanes; i < n_steps * n_lanes && !status; i++)
+  for (int i = n_lanes; i < course.n_steps * n_lanes && !status; i++)
     if (ends[i] < ends[i - n_lanes] || ends[i - n_lanes] < 0)
       abort();
   free(ends);

@@ -17,18 +17,20 @@ struct rank {
   int id, repetition, graph;      /* where it stands; graph -1: outside */
   int64_t group_start, group_end; /* of the open GROUP */
   int group;
-  const int64_t *forms; /* by step of a sequence; NULL: a burst */
-  int64_t through[4];   /* by step modulo 4: all its host lanes were past it */
+  const int64_t *forms; /* of a sequence, by step modulo their number; NULL: a burst */
+  int n_forms;
+  int64_t through[CCT_SEQUENCE_DEPTH]; /* by step modulo their number: all its host lanes were past it */
 };
 
 /* Law 9. */
 static int is_out(const struct rank *r, int id) {
   const struct cct_op *in = cct_op_case(r->program, &r->program->ops[id]);
-  return in && in->when.value != (r->forms ? r->forms[r->repetition] : r->program->slots[in->when.slot].value);
+  return in &&
+         in->when.value != (r->forms ? r->forms[r->repetition % r->n_forms] : r->program->slots[in->when.slot].value);
 }
 
-/* A step of a sequence is asked for when the first host lane is past the one before, and all are past the last but
- * three. */
+/* A step of a sequence is asked for when the first host lane is past the one before, and all are past the one
+ * CCT_SEQUENCE_DEPTH before: until then `through` is 0. */
 static void ask(struct rank *r) {
   int64_t asked = -1;
   for (int pass = 0; r->forms && pass < 2; pass++)
@@ -36,7 +38,7 @@ static void ask(struct rank *r) {
       if (r->program->lanes[lane].kind != CCT_LANE_HOST)
         continue;
       if (asked < 0)
-        asked = later(r->lanes[lane], r->repetition < 4 ? 0 : r->through[r->repetition % 4]);
+        asked = later(r->lanes[lane], r->through[r->repetition % CCT_SEQUENCE_DEPTH]);
       r->lanes[lane] = later(r->lanes[lane], asked);
     }
 }
@@ -46,7 +48,7 @@ static void note_through(struct rank *r) {
   for (int lane = 0; lane < r->program->n_lanes; lane++)
     if (r->program->lanes[lane].kind == CCT_LANE_HOST)
       last = later(last, r->lanes[lane]);
-  r->through[r->repetition % 4] = last;
+  r->through[r->repetition % CCT_SEQUENCE_DEPTH] = last;
 }
 
 static int64_t waits_end(const struct rank *r, const struct cct_op *op) {
@@ -232,7 +234,7 @@ static int resolve(const struct cct_job *job, struct rank *ranks, int rank) {
 }
 
 int64_t cct_law(const struct cct_job *job, struct cct_duration *const *durations, int n, const int64_t *forms,
-                struct cct_span *const *spans, int64_t *rank_ends) {
+                int n_forms, struct cct_span *const *spans, int64_t *rank_ends) {
   struct rank *ranks = calloc((size_t)job->ranks, sizeof *ranks);
   int64_t end = 0;
   if (!ranks)
@@ -243,6 +245,7 @@ int64_t cct_law(const struct cct_job *job, struct cct_duration *const *durations
                              .durations = durations[i],
                              .spans = spans[i],
                              .forms = forms,
+                             .n_forms = n_forms,
                              .ready = -1,
                              .graph = -1,
                              .group = -1,

@@ -2,6 +2,11 @@
 """The timing law of workloads/program/program.h, written a second time from its text, as a fixpoint over a printed job: all
 times start at 0 and every rule is applied, over and over, until none changes anything. Slow and plain on purpose; it knows
 nothing of how sim works. Durations (submission, run, is_blocking of each entry) are given."""
+import pathlib
+import re
+
+HEADER = pathlib.Path(__file__).parents[2] / "workloads/backends/backend.h"
+DEPTH = int(re.search(r"CCT_SEQUENCE_DEPTH = (\d+)", HEADER.read_text())[1])  # steps whose bindings are kept
 
 GPU = {"gemm", "attention", "elementwise", "collective", "send", "recv", "copy", "launch", "stamp"}
 BRACKETS = {"graph", "phase", "group", "case"}
@@ -40,7 +45,7 @@ class Rank:
         self.is_there = [case is None or turn["slots"][case[0]] == case[1] for case in self.case]
         self.now = None
         if "not_before_ns" in turn:
-            asked = max(self.carry[self.hosts[0]], self.through[-4] if len(self.through) >= 4 else 0)
+            asked = max(self.carry[self.hosts[0]], self.through[-DEPTH] if len(self.through) >= DEPTH else 0)
             for lane in self.hosts:
                 self.carry[lane] = max(self.carry[lane], asked)
             self.carry[self.hosts[0]] = max(self.carry[self.hosts[0]], turn["not_before_ns"])

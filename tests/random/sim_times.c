@@ -21,13 +21,13 @@ struct question {
   struct cct_text *answers; /* by rank */
 };
 
-/* The slots of every owned rank in each of four turns in a row: a sequence keeps that many. */
+/* The slots of every owned rank in each of the last turns: as many as a sequence has to keep. */
 struct turns {
   struct question *q;
   struct cct_executor *x;
   struct cct_span *spans;
   int first, count;
-  int64_t *slots[4]; /* by owned rank, 4 a program at most */
+  int64_t *slots[CCT_SEQUENCE_DEPTH]; /* by owned rank, SLOTS a program at most */
   int64_t *asked_ns, *not_before_ns, closing_sync_ns;
   const struct cct_sequence *sequence;
 };
@@ -44,7 +44,7 @@ static enum cct_status answer_turn(struct turns *t, int64_t step, int owned) {
   t->closing_sync_ns = sync_ns;
   cct_text_add(out, "%s{\"slots\":[", step ? "," : "");
   for (int k = 0; k < p->n_slots; k++)
-    cct_text_add(out, "%s%lld", k ? "," : "", (long long)t->slots[step % 4][owned * SLOTS + k]);
+    cct_text_add(out, "%s%lld", k ? "," : "", (long long)t->slots[step % CCT_SEQUENCE_DEPTH][owned * SLOTS + k]);
   cct_text_add(out, "],\"durations\":[");
   for (int id = 0; id < p->n_ops; id++)
     cct_text_add(out, "%s[%lld,%lld,%d]", id ? "," : "", (long long)d[id].submit_ns, (long long)d[id].run_ns,
@@ -70,7 +70,7 @@ static enum cct_status answer_turn(struct turns *t, int64_t step, int owned) {
 static void bind_turn(struct turns *t, int64_t step, struct cct_binding *bindings) {
   for (int i = 0; i < t->count; i++) {
     const struct cct_program *p = cct_job_role(t->q->job, t->first + i)->program;
-    int64_t *slots = t->slots[step % 4] + (ptrdiff_t)i * SLOTS;
+    int64_t *slots = t->slots[step % CCT_SEQUENCE_DEPTH] + (ptrdiff_t)i * SLOTS;
     for (int k = 0; k < p->n_slots && k < SLOTS; k++)
       slots[k] = p->slots[k].value;
     if (t->q->is_uneven)
@@ -141,13 +141,13 @@ static enum cct_status ask(const struct cct_world *world, void *context) {
     most = q->job->roles[i].program->n_ops > most ? q->job->roles[i].program->n_ops : most;
   sim->owned(t.x, &t.first, &t.count);
   size_t n = (size_t)t.count + 1;
-  values = calloc(n * (3 + 4 * SLOTS), sizeof *values); /* ranks' bursts, asked, not before; slots of four turns */
+  values = calloc(n * (3 + CCT_SEQUENCE_DEPTH * SLOTS), sizeof *values); /* ranks' bursts, asked, not before; slots */
   t.spans = malloc(((size_t)most + 1) * sizeof *t.spans);
   if (!values || !t.spans)
     abort();
   t.asked_ns = values + n;
   t.not_before_ns = values + 2 * n;
-  for (size_t i = 0; i < 4; i++)
+  for (size_t i = 0; i < CCT_SEQUENCE_DEPTH; i++)
     t.slots[i] = values + (3 + i * SLOTS) * n;
   for (int i = 0; i < t.count; i++)
     cct_text_add(&q->answers[t.first + i], "{\"rank\":%d,\"turns\":[", t.first + i);

@@ -41,7 +41,13 @@ struct cct_burst {
 
 /* Steps with different bindings, back to back: what a scheduler decides between them. Lane clocks carry over from step
  * to step (law 8). A step is asked for when the rank's first host lane is through with the step before and all its host
- * lanes are with the last but three; no host lane begins it earlier. */
+ * lanes are with the one CCT_SEQUENCE_DEPTH before; no host lane begins it earlier. That is the room that there is for
+ * bindings, and models nothing: a lane that has to be near another awaits it. It has to hold the longest that a host
+ * lane falls behind by itself, which is a cache that goes through the host under CC: 144 MiB, 1024 tokens of an 8B
+ * model, take some ten decode steps. */
+enum {
+  CCT_SEQUENCE_DEPTH = 64
+};
 enum {
   CCT_SEQUENCE_OVER = 1,
   CCT_SEQUENCE_PASSED
@@ -49,8 +55,8 @@ enum {
 struct cct_sequence {
   void *context;
   /* Before step `index`. now_ns: [owned], the time since the start. Fills bindings_out[owned] (what they point to stays
-   * unchanged until step index + 4 is asked for), not_before_ns_out[owned] (the first host lane idles until then:
-   * nothing to serve yet; 0: no), and is_over_out[owned] (1: this rank performs nothing from here on;
+   * unchanged until step index + CCT_SEQUENCE_DEPTH is asked for), not_before_ns_out[owned] (the first host lane idles
+   * until then: nothing to serve yet; 0: no), and is_over_out[owned] (1: this rank performs nothing from here on;
    * CCT_SEQUENCE_PASSED: nothing at this index, as if it had not been asked; its other answers are not read). Called
    * from the one thread that may use the world; on every process for every step until all its ranks are over. Ranks
    * that meet in a collective have to get the same cases. */

@@ -60,9 +60,8 @@ struct cct_host_set { /* one binding, whole; written by the caller's thread, the
   struct cct_host_bound *bound; /* by entry; NULL: not made yet */
   struct cct_host_room *rooms;  /* by track */
 };
-enum {
-  CCT_HOST_SETS = 8,      /* of a sequence: streams may lag so many steps, the one before theirs included */
-  CCT_HOST_LANES_LAG = 4, /* host lanes so many (backend.h) */
+enum { /* of a sequence: streams may lag so many steps, the one before theirs included */
+  CCT_HOST_SETS = CCT_SEQUENCE_DEPTH + 4
 };
 
 struct cct_host_entry {

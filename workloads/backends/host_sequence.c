@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* The first host lane is through with the step before, all with the one CCT_HOST_LANES_LAG before; and no track reads
+/* The first host lane is through with the step before, all with the one CCT_SEQUENCE_DEPTH before; and no track reads
  * any more, for a prev: wait neither, what this step's set holds. */
 static int is_due(const struct cct_executor *x, int64_t index) {
   int is_first = 1;
   for (int i = 0; i < x->n_tracks; i++) {
     const struct cct_host_track *track = &x->tracks[i];
-    int64_t lag = track->kind != CCT_HOST_LANE ? CCT_HOST_SETS - 1 : is_first ? 1 : CCT_HOST_LANES_LAG;
+    int64_t lag = track->kind != CCT_HOST_LANE ? CCT_HOST_SETS - 1 : is_first ? 1 : CCT_SEQUENCE_DEPTH;
     is_first &= track->kind != CCT_HOST_LANE;
     if (atomic_load(&track->through) < index - lag + 1)
       return 0;

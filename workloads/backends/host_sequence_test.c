@@ -33,7 +33,7 @@
 #define SYNC "{\"op\":\"sync\"," ON "}"
 
 enum {
-  most = 64
+  most = CCT_SEQUENCE_DEPTH + 4
 };
 
 struct play {
@@ -46,7 +46,7 @@ struct play {
     const struct play *play;
     struct cct_executor *executor;
     struct cct_sequence sequence;
-    int64_t slots[4][2], asked_ns[most + 1], ends[most * 2], rank_ns;
+    int64_t slots[CCT_SEQUENCE_DEPTH][2], asked_ns[most + 1], ends[most * 2], rank_ns;
     struct cct_span spans[16];
     enum cct_status status;
   } sittings[2];
@@ -75,10 +75,11 @@ static enum cct_status next(void *context, int64_t index, const int64_t *now_ns,
   if (p->fails_at && index == p->fails_at)
     return CCT_STOPPED;
   *is_over = index == p->steps;
-  s->slots[index % 4][0] = p->form[index % most];
-  s->slots[index % 4][1] = p->kv[index % most];
+  int64_t *slots = s->slots[index % CCT_SEQUENCE_DEPTH];
+  slots[0] = p->form[index % most];
+  slots[1] = p->kv[index % most];
   *not_before_ns = p->not_before_ns[index % most] ? *now_ns + p->not_before_ns[index % most] : 0;
-  bindings->slots = s->slots[index % 4];
+  bindings->slots = slots;
   return p->agrees ? agree(s, index) : CCT_OK;
 }
 
@@ -143,18 +144,36 @@ static void nobody_waits_for_what_is_left_out(void **state) {
   assert_true(s->sequence.binding_us > 0);
 }
 
-/* The worker lane takes 20 ms a step, the first lane nothing: it is asked on until the worker is four behind. */
-static void a_worker_lane_lags_by_four_steps(void **state) {
+/* The worker lane takes 3 ms a step, the first lane nothing: it is asked on as far as bindings are kept. */
+static void a_worker_lane_lags_as_far_as_bindings_are_kept(void **state) {
   (void)state;
   struct play play = {
-      .job = JOB("1", ROLE("0", "1", "{\"op\":\"delay\",\"host\":3,\"ns\":20000000},{\"op\":\"launch\"," ON "}")),
-      .steps = 8};
+      .job = JOB("1", ROLE("0", "1", "{\"op\":\"delay\",\"host\":3,\"ns\":3000000},{\"op\":\"launch\"," ON "}")),
+      .steps = most};
   const struct sitting *s = perform(&play, 1);
   assert_int_equal(s->status, CCT_OK);
-  for (int step = 4; step < 8; step++)
-    assert_true(s->asked_ns[step] >= s->ends[(step - 4) * 2 + 1]);
-  assert_true(s->asked_ns[3] < s->ends[3 * 2 + 1]);
-  assert_true(s->ends[7 * 2 + 1] >= 160000000);
+  for (int step = CCT_SEQUENCE_DEPTH; step < most; step++)
+    assert_true(s->asked_ns[step] >= s->ends[(step - CCT_SEQUENCE_DEPTH) * 2 + 1]);
+  assert_true(s->asked_ns[CCT_SEQUENCE_DEPTH - 1] < s->ends[(CCT_SEQUENCE_DEPTH - 1) * 2 + 1]);
+  assert_true(s->ends[(most - 1) * 2 + 1] >= most * 3000000);
+}
+
+/* The worker lane is held for 200 ms in the third step; the first lane has all its steps meanwhile, of which each also
+ * waits for its stream. */
+static void a_lane_held_for_ten_steps_holds_no_other(void **state) {
+  (void)state;
+  struct play play = {
+      .job =
+          JOB("1", ROLE("0", "1",
+                        DELAY("100000") "," SYNC "," CASE("1") ",{\"op\":\"delay\",\"host\":3,\"ns\":200000000}," END)),
+      .steps = 14,
+      .form = {0, 0, 1}};
+  const struct sitting *s = perform(&play, 1);
+  assert_int_equal(s->status, CCT_OK);
+  assert_int_equal(s->sequence.steps, 14);
+  assert_true(s->ends[2 * 2 + 1] >= 200000000);
+  assert_true(s->ends[13 * 2] < s->ends[2 * 2 + 1]);
+  assert_true(s->rank_ns >= 200000000);
 }
 
 static void the_first_lane_idles_and_memory_grows(void **state) {
@@ -214,7 +233,8 @@ static void what_ends_a_sequence_early(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nobody_waits_for_what_is_left_out),
-      cmocka_unit_test(a_worker_lane_lags_by_four_steps),
+      cmocka_unit_test(a_worker_lane_lags_as_far_as_bindings_are_kept),
+      cmocka_unit_test(a_lane_held_for_ten_steps_holds_no_other),
       cmocka_unit_test(the_first_lane_idles_and_memory_grows),
       cmocka_unit_test(exchanges_go_on_in_next),
       cmocka_unit_test(what_ends_a_sequence_early),

@@ -35,10 +35,11 @@ static int64_t later(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/* When the step is asked for: the first host lane is through with the step before, all are with the last but three. */
+/* When the step is asked for: the first host lane is through with the step before, all are with the one
+ * CCT_SEQUENCE_DEPTH before. */
 static int64_t asked_ns(struct run *run, const struct sim_local *local) {
   int n = sim_state_host_ns(&local->state, run->host_ns);
-  return later(n ? run->host_ns[0] : 0, local->through_ns[local->n_steps % 4]);
+  return later(n ? run->host_ns[0] : 0, local->through_ns[local->n_steps % CCT_SEQUENCE_DEPTH]);
 }
 
 static enum cct_status ask(struct run *run, int64_t index) {
@@ -158,7 +159,7 @@ static void note_ends(struct run *run, int64_t index) {
   int lanes = run->sequence->n_host_lanes, has_performed = 0;
   for (int i = 0; i < x->n_locals; i++) {
     struct sim_local *local = &x->locals[i];
-    int64_t *through = &local->through_ns[local->n_steps % 4];
+    int64_t *through = &local->through_ns[local->n_steps % CCT_SEQUENCE_DEPTH];
     if (local->is_passed)
       continue;
     local->n_steps++;

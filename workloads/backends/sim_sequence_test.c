@@ -4,7 +4,10 @@
 #include "workloads/backends/measure.h"
 #include "workloads/backends/sim_opened_test.h"
 
-static int64_t ends[64 * 64];
+enum {
+  n_most = CCT_SEQUENCE_DEPTH + 8
+};
+static int64_t ends[n_most * 64];
 
 /* Pairs meet, at 1 GB/s. */
 static int setup(void **state) {
@@ -35,9 +38,9 @@ static int setup(void **state) {
 /* A script: what each owned rank gets in each step. */
 struct script {
   int ranks, calls, over_at[64], fails_at;
-  int64_t form[64], not_before_us[64]; /* by step */
-  int64_t us_of_odd_from, us_of_odd;   /* from this step on ranks 2, 3 have other work */
-  int64_t slots[4][64][2], now_ns[64];
+  int64_t form[n_most + 1], not_before_us[n_most + 1]; /* by step */
+  int64_t us_of_odd_from, us_of_odd;                   /* from this step on ranks 2, 3 have other work */
+  int64_t slots[CCT_SEQUENCE_DEPTH][64][2], now_ns[n_most + 1];
 };
 
 static enum cct_status next(void *context, int64_t index, const int64_t *now_ns, struct cct_binding *bindings,
@@ -48,7 +51,7 @@ static enum cct_status next(void *context, int64_t index, const int64_t *now_ns,
     return CCT_STOPPED;
   s->now_ns[index] = now_ns[0];
   for (int i = 0; i < s->ranks; i++) {
-    int64_t *slots = s->slots[index % 4][i];
+    int64_t *slots = s->slots[index % CCT_SEQUENCE_DEPTH][i];
     is_over[i] = index >= s->over_at[i];
     not_before_ns[i] = s->not_before_us[index] * 1000;
     slots[0] = s->form[index];
@@ -111,6 +114,32 @@ static void test_idling_and_a_worker_lane(void **state) {
   assert_int_equal(rank_ns[0], 117000);
 }
 
+/* The worker is held for 200 us in the third step; the first lane takes 15 us a step, and goes on. */
+static void test_a_lane_held_for_ten_steps_holds_no_other(void **state) {
+  (void)state;
+  struct script s = {.form = {0, 0, 1}, .over_at = {14, 14}};
+  int64_t steps;
+  open_job(PAIRS("2", ROLE("0", "2", WORK "," IN_CASE("1", "{\"op\":\"delay\",\"host\":2,\"ns\":200000}"))));
+  assert_int_equal(perform(&s, 14, &steps), CCT_OK);
+  assert_int_equal(ends[2 * 4 + 1], 230000); /* 2 x 15 + 200 */
+  for (int step = 0; step < 14; step++)
+    assert_int_equal(s.now_ns[step], step * 15000); /* 3 + 10 + 2 each */
+  assert_int_equal(ends[13 * 4 + 1], 230000);
+  assert_int_equal(rank_ns[0], 232000);
+}
+
+/* As far ahead as bindings are kept: a worker that takes 2 ms a step is then waited for in each. */
+static void test_no_lane_is_farther_ahead_than_bindings_are_kept(void **state) {
+  (void)state;
+  struct script s = {.over_at = {n_most, n_most}};
+  int64_t steps;
+  open_job(PAIRS("2", ROLE("0", "2", WORK ",{\"op\":\"delay\",\"host\":2,\"ns\":2000000}")));
+  assert_int_equal(perform(&s, n_most, &steps), CCT_OK);
+  for (int step = 0; step < n_most; step++)
+    assert_int_equal(s.now_ns[step],
+                     step < CCT_SEQUENCE_DEPTH ? step * 15000 : (step - CCT_SEQUENCE_DEPTH + 1) * 2000000);
+}
+
 static void test_a_rank_may_be_over_before_others(void **state) {
   (void)state;
   struct script s = {.form = {1, 1, 1}, .over_at = {1, 3, 3, 3}};
@@ -170,6 +199,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(test_cases_meet_by_value),
       CASE(test_idling_and_a_worker_lane),
+      CASE(test_a_lane_held_for_ten_steps_holds_no_other),
+      CASE(test_no_lane_is_farther_ahead_than_bindings_are_kept),
       CASE(test_a_rank_may_be_over_before_others),
       CASE(test_classes_split_with_their_bindings),
       CASE(test_what_ends_a_sequence_early),

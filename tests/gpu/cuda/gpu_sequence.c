@@ -141,7 +141,7 @@ struct cct_job *sequence_job(int ranks) {
 /* ---- the steps ---- */
 
 struct play {
-  int64_t slots[4][n_slots];
+  int64_t slots[CCT_SEQUENCE_DEPTH][n_slots];
   int n, only_graph, kv_of_last;
 };
 
@@ -158,8 +158,8 @@ static enum cct_status next(void *context, int64_t index, const int64_t *now_ns,
   (void)now_ns;
   *not_before_ns = 0;
   *is_over = index == play->n;
-  step_of(play, index, play->slots[index % 4]);
-  bindings->slots = play->slots[index % 4];
+  step_of(play, index, play->slots[index % CCT_SEQUENCE_DEPTH]);
+  bindings->slots = play->slots[index % CCT_SEQUENCE_DEPTH];
   return CCT_OK;
 }
 

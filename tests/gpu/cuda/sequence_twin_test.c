@@ -118,7 +118,7 @@ static void plans_are_found_by_what_they_depend_on(void **state) {
 static void plans_under_way_are_kept(void **state) {
   enum {
     MANY = 1100, /* more than the cache holds */
-    UNDER_WAY = 8
+    UNDER_WAY = CCT_SEQUENCE_DEPTH + 2
   };
   (void)state;
   struct cct_backend_options options = {.is_shared_gpu = 1};
@@ -186,6 +186,94 @@ static void a_refused_binding_stays_refused(void **state) {
   cct_job_free(job);
 }
 
+/* A job of two host lanes: the first waits for its stream in each step, the other is held in steps of form 1. */
+static struct cct_job *job_of_two_lanes(int64_t held_ns) {
+  struct cct_program *program;
+  struct cct_job *job;
+  struct cct_op op = {.kind = CCT_OP_LAUNCH, .name = "work", .host = 1, .reads = {-1, -1}, .writes = -1};
+  assert_int_equal(cct_program_new("two lanes", &program), CCT_OK);
+  cct_program_add_lane(program, "main", CCT_LANE_STREAM);
+  cct_program_add_lane(program, "engine", CCT_LANE_HOST);
+  cct_program_add_lane(program, "mover", CCT_LANE_HOST);
+  cct_program_add_slot(program, "form", 0);
+  cct_program_add(program, &op, NULL, 0);
+  op.kind = CCT_OP_SYNC;
+  cct_program_add(program, &op, NULL, 0);
+  op.lane = op.host = -1;
+  op.kind = CCT_OP_CASE;
+  op.when.slot = 0;
+  op.when.value = 1;
+  int opens = cct_program_add(program, &op, NULL, 0);
+  op.kind = CCT_OP_DELAY;
+  op.host = 2;
+  op.delay.ns = held_ns;
+  op.delay.stretch = 0;
+  op.delay.of = -1;
+  cct_program_add(program, &op, NULL, 0);
+  op.kind = CCT_OP_END;
+  op.host = -1;
+  op.end.opens = opens;
+  cct_program_add(program, &op, NULL, 0);
+  assert_int_equal(cct_job_new(1, &job), CCT_OK);
+  assert_int_equal(cct_job_add_role(job, program, 0, 1), CCT_OK);
+  return job;
+}
+
+enum {
+  MOST = CCT_SEQUENCE_DEPTH + 8
+};
+struct lagging {
+  int n, held_in; /* steps; the one that is held, -1: all */
+  int64_t slots[CCT_SEQUENCE_DEPTH], asked_ns[MOST + 1], ends[2 * MOST];
+};
+
+static enum cct_status next_of_lagging(void *context, int64_t index, const int64_t *now_ns,
+                                       struct cct_binding *bindings, int64_t *not_before_ns, int *is_over) {
+  struct lagging *l = context;
+  int64_t *slot = &l->slots[index % CCT_SEQUENCE_DEPTH];
+  l->asked_ns[index] = *now_ns;
+  *not_before_ns = 0;
+  *is_over = index == l->n;
+  *slot = l->held_in < 0 || index == l->held_in;
+  bindings->slots = slot;
+  return CCT_OK;
+}
+
+static void perform_lagging(struct lagging *l, int64_t held_ns) {
+  struct cct_backend_options options = {.is_shared_gpu = 1};
+  struct cct_sequence sequence = {.context = l, .next = next_of_lagging, .most_steps = l->n, .lane_end_ns = l->ends};
+  struct cct_backend *backend;
+  struct cct_executor *x;
+  int64_t took, form = 0;
+  struct cct_burst burst = {0, &took};
+  struct cct_job *job = job_of_two_lanes(held_ns);
+  assert_int_equal(ops->open(cct_world_self(), &options, &backend), CCT_OK);
+  assert_int_equal(ops->load(backend, job, &x), CCT_OK);
+  assert_int_equal(ops->step(x, &(struct cct_binding){.slots = &form}, 1, &burst), CCT_OK);
+  assert_int_equal(ops->sequence(x, &sequence, &burst), CCT_OK);
+  assert_int_equal(sequence.steps, l->n);
+  ops->unload(x);
+  ops->close(backend);
+  cct_job_free(job);
+}
+
+static void a_lane_held_for_ten_steps_holds_no_other(void **state) {
+  (void)state;
+  static struct lagging l = {.n = 14, .held_in = 2};
+  perform_lagging(&l, 300000000);
+  assert_true(l.ends[2 * 2 + 1] >= 300000000);
+  assert_true(l.ends[13 * 2] < l.ends[2 * 2 + 1]);
+}
+
+static void no_lane_is_farther_ahead_than_bindings_are_kept(void **state) {
+  (void)state;
+  static struct lagging l = {.n = MOST, .held_in = -1};
+  perform_lagging(&l, 3000000);
+  for (int step = CCT_SEQUENCE_DEPTH; step < MOST; step++)
+    assert_true(l.asked_ns[step] >= l.ends[(step - CCT_SEQUENCE_DEPTH) * 2 + 1]);
+  assert_true(l.asked_ns[CCT_SEQUENCE_DEPTH - 1] < l.ends[(CCT_SEQUENCE_DEPTH - 1) * 2 + 1]);
+}
+
 static void one_rank(void **state) {
   (void)state;
   passes_on(1);
@@ -205,6 +293,8 @@ int main(void) {
                                      cmocka_unit_test(plans_under_way_are_kept),
                                      cmocka_unit_test(a_refused_binding_stays_refused),
                                      cmocka_unit_test(host_lanes_seal_side_by_side),
+                                     cmocka_unit_test(a_lane_held_for_ten_steps_holds_no_other),
+                                     cmocka_unit_test(no_lane_is_farther_ahead_than_bindings_are_kept),
                                      cmocka_unit_test(one_rank),
                                      cmocka_unit_test(two_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);

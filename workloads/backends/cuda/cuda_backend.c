@@ -198,9 +198,9 @@ static void cuda_unload(struct cct_executor *x) {
     cct_cuda_carrier_close(x);
     cct_cuda_gemm_release(x);
     cct_cuda_release(x);
-    for (int i = 0; x->events && i < EVENTS * x->n_events; i++)
-      if (x->events[i / EVENTS][i % EVENTS])
-        cudaEventDestroy(x->events[i / EVENTS][i % EVENTS]);
+    for (int i = 0; x->events && i < x->n_events * x->events_each; i++)
+      if (x->events[i])
+        cudaEventDestroy(x->events[i]);
     for (int i = 0; x->lanes && i < x->program->n_lanes; i++) {
       if (x->lanes[i].join)
         cudaEventDestroy(x->lanes[i].join);

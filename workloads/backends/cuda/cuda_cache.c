@@ -9,7 +9,7 @@
 #include "workloads/backends/cuda/cuda_room.h"
 
 #define MOST_BYTES ((size_t)64 << 20) /* of all plans together */
-#define LEAST      (4 * VIEWS)
+#define LEAST      (VIEWS + 2)        /* those of the steps under way are never the oldest */
 
 struct determinant { /* a value, where its case is performed; of attention, the product's edge */
   int id;

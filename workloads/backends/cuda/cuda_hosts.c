@@ -253,7 +253,7 @@ static int await_bound(struct hosts *h, int step) {
 static int are_near(const struct hosts *h, int id, int step) {
   (void)id;
   for (int i = 0; i < h->n; i++)
-    if (atomic_load(&h->host[i].through) < step - 3)
+    if (atomic_load(&h->host[i].through) < step + 1 - CCT_SEQUENCE_DEPTH)
       return 0;
   return 1;
 }

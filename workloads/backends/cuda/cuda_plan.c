@@ -136,12 +136,13 @@ enum cct_status cct_cuda_plan_edges(struct cct_executor *x) {
       add_sync_events(x, id);
     plan->n_edges = x->n_edges - plan->first_edge;
   }
-  x->events = calloc((size_t)x->n_events + 1, sizeof *x->events);
+  x->events_each = x->n_hosts > 1 ? VIEWS : 2;
+  x->events = calloc((size_t)(x->n_events * x->events_each) + 1, sizeof *x->events);
   if (!x->events)
     return cct_fail(CCT_NOMEM, "out of memory");
   enum cct_status status = CCT_OK;
-  for (int i = 0; !status && i < EVENTS * x->n_events; i++)
-    status = CCT_CUDA(cudaEventCreateWithFlags(&x->events[i / EVENTS][i % EVENTS], cudaEventDisableTiming));
+  for (int i = 0; !status && i < x->n_events * x->events_each; i++)
+    status = CCT_CUDA(cudaEventCreateWithFlags(&x->events[i], cudaEventDisableTiming));
   return status;
 }
 

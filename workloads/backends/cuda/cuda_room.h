@@ -110,10 +110,6 @@ struct lt_plan { /* a cublasLt product, made once for its shape */
   cublasLtMatmulAlgo_t algorithm;
 };
 
-/* An entry has so many events, taken in turn by its repetitions: a host lane is never more than four steps ahead of
- * another (two repetitions of a burst), and waits reach one back. */
-#define EVENTS 6
-
 struct edge { /* a wait on another lane's operation */
   int op, is_previous;
 };
@@ -180,8 +176,8 @@ struct last_unit { /* the last operation enqueued on a GPU lane; id -1: none */
   int id, rep;
 };
 
-/* Steps of a sequence that are under way at once: bound, or read by a lane that lags. */
-#define VIEWS 8
+/* Steps of a sequence that are under way at once: bound, or read by a lane that lags, whose waits reach one back. */
+#define VIEWS (CCT_SEQUENCE_DEPTH + 2)
 
 struct cct_executor {
   struct cct_backend *backend;
@@ -196,8 +192,10 @@ struct cct_executor {
   int *last_on_lane;            /* the last operation of a step on each GPU lane, -1: none */
   struct edge *edges;
   int n_edges;
-  cudaEvent_t (*events)[EVENTS];
-  int n_events;
+  /* Of each entry that another lane awaits, taken in turn by its repetitions: VIEWS of them where a host lane may be so
+   * far ahead of another, and otherwise 2, since waits reach one back. */
+  cudaEvent_t *events;
+  int n_events, events_each;
   int64_t *slots, *device_slots;
   /* Copies that carry the binding: VIEWS pinned blocks, each with the slots in front, and what tells that one was read
    * (cuda_sequence.c). */

@@ -6,7 +6,7 @@
 #include "workloads/backends/cuda/cuda_room.h"
 
 static cudaEvent_t event_of(const struct cct_executor *x, int id, int rep) {
-  return x->events[x->plan[id].event][rep % EVENTS];
+  return x->events[x->plan[id].event * x->events_each + rep % x->events_each];
 }
 
 static enum cct_status stream_waits(struct cct_executor *x, const struct planned *plan, cudaStream_t stream, int rep) {

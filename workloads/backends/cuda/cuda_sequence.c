@@ -135,7 +135,7 @@ static enum cct_status next_step(struct run *run, int step, int *is_over_out) {
   int64_t from_ns = cct_clock_ns();
   if (status || *is_over_out)
     return status;
-  if (step >= sequence->most_steps || step == INT_MAX / EVENTS)
+  if (step >= sequence->most_steps || step == INT_MAX / (x->program->n_ops + 1))
     return cct_fail(CCT_USAGE, "cuda: %s: a sequence of more than %lld steps", x->program->name,
                     (long long)sequence->most_steps);
   status = bind_step(run, step, &binding);
