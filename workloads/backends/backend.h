@@ -43,8 +43,8 @@ struct cct_burst {
  * to step (law 8). A step is asked for when the rank's first host lane is through with the step before and all its host
  * lanes are with the one CCT_SEQUENCE_DEPTH before; no host lane begins it earlier. That is the room that there is for
  * bindings, and models nothing: a lane that has to be near another awaits it. It has to hold the longest that a host
- * lane falls behind by itself, which is a cache that goes through the host under CC: 144 MiB, 1024 tokens of an 8B
- * model, take some ten decode steps. */
+ * lane falls behind by itself, which is where caches go through the host under CC: by up to 20 decode steps where one
+ * is 144 MiB, 1024 tokens of an 8B model (examples/serve-disaggregated.json). */
 enum {
   CCT_SEQUENCE_DEPTH = 64
 };
