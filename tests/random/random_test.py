@@ -70,7 +70,7 @@ def check(tool, mpiexec, at, end):
             small = {seed: job for seed, job in jobs.items()
                      if sum(len(role["program"]["ops"]) for role in job["roles"]) <= SMALL}
             files_of_small = [file for seed, file in zip(jobs, files) if seed in small]
-            if small:
+            if small and not mpiexec:
                 entries += judge(small, ask(tool, mpiexec, "sequence", files_of_small, law.DEPTH + STEPS))[0]
         if lot % 4 == 2 and not mpiexec:
             for form in ("host", "stream"):
