@@ -15,7 +15,7 @@
 struct cct_series {
   struct cct_unit *units; /* owned; value = log of the block's median, negated where higher is better */
   int n_units, n_samples;
-  int n_zero; /* blocks whose value is 0 and may be (goodput): of these there is no logarithm, and no unit */
+  int n_zero;        /* blocks whose value is 0 and may be (goodput): of these there is no logarithm, and no unit */
   int n_repetitions; /* of a burst of its first block */
   int outliers;      /* steps beyond 5 scaled MADs of their block's median; kept */
   double spread;     /* (p90 - p10) / median of a block's steps, the median over blocks */

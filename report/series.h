@@ -25,7 +25,7 @@ void cct_series_work_free(struct cct_series_work *work);
 /* Metrics of serving: whether each value counts `n` times, and whether its tail is told beside its median. */
 int cct_metric_is_counted(const struct cct_metric *metric);
 int cct_metric_has_tail(const struct cct_metric *metric);
-int cct_metric_may_be_zero(const struct cct_metric *metric); /* without its clock being too coarse */
+int cct_metric_may_be_zero(const struct cct_metric *metric);     /* without its clock being too coarse */
 size_t cct_metric_values(const struct cct_block_metric *metric); /* room for cct_reduce_samples */
 
 /* The steps of one metric in one block: per index the slowest rank (the highest value where lower is better, the lowest
