@@ -132,7 +132,7 @@ static void how_much(const struct cct_report *report, int arm, struct cct_text *
     return;
   }
   if (report->is_open)
-    cct_text_add(text, "Where requests come at a rate of their own throughput is mostly theirs: there time is that of "
+    cct_text_add(text, "Where requests come at a rate of their own, throughput is mostly theirs: time is that of "
                        "a request, e2e.\n");
   if (!report->is_null && (spread.n > 1 || cct_names_kinds(report) > 1) && by_kind(report, arm, text))
     return;
