@@ -82,7 +82,7 @@ const char *cct_layout_refusal(const struct cct_layout *layout, const struct cct
   long long tp = layout->tp, ep = layout->ep, dp = layout->dp;
   if (layout->pp > 1)
     snprintf(why, 192,
-             "pp=%lld: pipeline stages are not priced yet (their bubbles and point-to-point sends have no template)",
+             "pp=%lld: pipeline stages are not priced (their bubbles and point-to-point sends have no template)",
              (long long)layout->pp);
   else if (ep > 1 && !cct_model_has_experts(model))
     snprintf(why, 192, "ep=%lld: %s has no experts", ep, model->name);
