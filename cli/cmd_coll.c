@@ -6,6 +6,7 @@
 #include "cli/coll.h"
 #include "cli/command.h"
 #include "cli/own_suite.h"
+#include "workloads/program/profile.h"
 #include "workloads/shape/cell.h"
 
 /* nccl-tests' -o is the reduction; here -o is output, as in every command. */
@@ -18,20 +19,34 @@ static enum cct_status check_output(const struct cct_options *options) {
   return CCT_OK;
 }
 
+/* Before anything is measured: it is read when the table is printed. */
+static enum cct_status check_profile(const struct cct_options *options) {
+  struct cct_profile *profile = NULL;
+  if (!options->v[CCT_OPT_PROFILE_FILE].is_set)
+    return CCT_OK;
+  if (!strcmp(options->v[CCT_OPT_BACKEND].s, "host"))
+    return cct_fail(CCT_USAGE,
+                    "--profile: bandwidths are held against its link, and ranks of the host backend share no GPU's");
+  enum cct_status status = cct_profile_load(options->v[CCT_OPT_PROFILE_FILE].s, &profile);
+  cct_profile_free(profile);
+  return status;
+}
+
 static enum cct_status print(const struct cct_agenda *agenda, const char *folder, const struct cct_options *flags,
                              enum cct_status ended) {
   const char *profile = flags->v[CCT_OPT_PROFILE_FILE].is_set ? flags->v[CCT_OPT_PROFILE_FILE].s : NULL;
+  const struct cct_options *sizes = flags->v[CCT_OPT_RESUME].is_set || flags->v[CCT_OPT_APPEND].is_set ? NULL : flags;
   struct cct_coll_result result = {0};
   struct cct_text text = {0};
   enum cct_status status = cct_coll_read(agenda, folder, *agenda->profile ? agenda->profile : profile, &result);
   if (status)
     return status;
   if (flags->v[CCT_OPT_JSON].is_set) {
-    struct cct_json *document = cct_coll_json(&result, ended);
+    struct cct_json *document = cct_coll_json(&result, sizes, ended);
     status = document ? cct_json_print(document, &text) : cct_fail(CCT_NOMEM, "out of memory");
     cct_json_free(document);
   } else {
-    cct_coll_print(&result, flags->v[CCT_OPT_RESUME].is_set || flags->v[CCT_OPT_APPEND].is_set ? NULL : flags, &text);
+    cct_coll_print(&result, sizes, &text);
   }
   if (!status && !text.is_failed && text.s)
     fputs(text.s, stdout);
@@ -78,6 +93,8 @@ enum cct_status cct_cmd_coll(const struct cct_options *options, const char *cons
   status = cct_options_copy(options, &own);
   if (!status)
     status = cct_own_backend(&own);
+  if (!status)
+    status = check_profile(&own);
   if (!status)
     status = cct_own_ranks(&own, &ranks);
   if (!status)

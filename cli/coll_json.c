@@ -55,11 +55,11 @@ static void add_rows(const struct cct_coll_result *result, const struct cct_coll
     const struct cct_coll_row *at = &table->rows[i];
     struct cct_json *row = cct_json_new_object();
     char root[16];
-    snprintf(root, sizeof root, "%6d", table->root);
+    snprintf(root, sizeof root, "%6d", at->root);
     cct_json_set_i64(row, "size", at->bytes);
     cct_json_set_i64(row, "count", at->count);
-    cct_json_set_string(row, "type", table->type);
-    cct_json_set_string(row, "redop", table->reduction);
+    cct_json_set_string(row, "type", at->type);
+    cct_json_set_string(row, "redop", at->reduction);
     cct_json_set_string(row, "root", root);
     set_value(row, "out_of_place", result, table, &at->value[CCT_COLL_OUT]);
     set_value(row, "in_place", result, table, &at->value[CCT_COLL_IN]);
@@ -79,7 +79,25 @@ static void add_rows(const struct cct_coll_result *result, const struct cct_coll
   }
 }
 
-static struct cct_json *config_json(const struct cct_coll_result *result) {
+static void set_step(const struct cct_options *flags, struct cct_json *config) {
+  int is_factor = flags->v[CCT_OPT_STEP_FACTOR].i > 1;
+  cct_json_set_i64(config, is_factor ? "step_factor" : "step_bytes",
+                   flags->v[is_factor ? CCT_OPT_STEP_FACTOR : CCT_OPT_STEP_BYTES].i);
+}
+
+/* Its keys that are not recorded here are null. */
+static struct cct_json *device_json(const struct cct_coll_result *result, int rank) {
+  static const char *const not_kept[] = {"pid", "hostname", "device", "device_hex"};
+  struct cct_json *device = cct_json_new_object();
+  cct_json_set_i64(device, "rank", rank);
+  cct_json_set_i64(device, "group", 0);
+  for (size_t i = 0; i < sizeof not_kept / sizeof *not_kept; i++)
+    cct_json_set_null(device, not_kept[i]);
+  cct_json_set_string(device, "device_info", *result->gpu ? result->gpu : result->agenda->backend);
+  return device;
+}
+
+static struct cct_json *config_json(const struct cct_coll_result *result, const struct cct_options *flags) {
   const struct cct_agenda *agenda = result->agenda;
   const struct cct_options *cell = &agenda->cells[0];
   struct cct_json *config = cct_json_new_object(), *devices = cct_json_new_array();
@@ -93,6 +111,8 @@ static struct cct_json *config_json(const struct cct_coll_result *result) {
   cct_json_set_i64(config, "ngpus", 1);
   cct_json_set_i64(config, "minimum_bytes", least);
   cct_json_set_i64(config, "maximum_bytes", most);
+  if (flags)
+    set_step(flags, config);
   cct_json_set_i64(config, "warmup_iters", agenda->warmup);
   cct_json_set_i64(config, "iterations", cell->v[CCT_OPT_ITERS].i);
   cct_json_set_i64(config, "aggregated_iterations",
@@ -100,13 +120,11 @@ static struct cct_json *config_json(const struct cct_coll_result *result) {
   cct_json_set_i64(config, "validation", cell->v[CCT_OPT_CHECK].has_value ? cell->v[CCT_OPT_CHECK].i : 1);
   cct_json_set_i64(config, "graph", cell->v[CCT_OPT_CUDAGRAPH].i);
   cct_json_set_string(config, "blocking_collectives", "false");
-  for (int r = 0; r < cct_agenda_most_ranks(agenda); r++) {
-    struct cct_json *device = cct_json_new_object();
-    cct_json_set_i64(device, "rank", r);
-    cct_json_set_i64(device, "group", 0);
-    cct_json_set_string(device, "device_info", *result->gpu ? result->gpu : agenda->backend);
-    cct_json_add(devices, device);
-  }
+  cct_json_set_string(config, "per_iter_timing", "false");
+  cct_json_set_i64(config, "per_iter_skip", 0);
+  cct_json_set_string(config, "parallel_init", "false");
+  for (int r = 0; r < cct_agenda_most_ranks(agenda); r++)
+    cct_json_add(devices, device_json(result, r));
   cct_json_set(config, "devices", devices);
   return config;
 }
@@ -117,6 +135,20 @@ static struct cct_json *environment_json(void) {
   for (char **at = environ; *at; at++)
     if (!strncmp(*at, "NCCL_", 5))
       cct_json_add_string(list, *at);
+  return list;
+}
+
+/* The words of this command. */
+static struct cct_json *arguments_json(void) {
+  struct cct_json *list = cct_json_new_array();
+  FILE *file = fopen("/proc/self/cmdline", "r");
+  char *word = NULL;
+  size_t room = 0;
+  while (file && getdelim(&word, &room, '\0', file) > 0)
+    cct_json_add_string(list, word);
+  free(word);
+  if (file)
+    fclose(file);
   return list;
 }
 
@@ -141,12 +173,15 @@ static void set_footer(const struct cct_coll_result *result, struct cct_json *do
   cct_json_set(document, "average_bus_bandwidth", average);
 }
 
-struct cct_json *cct_coll_json(const struct cct_coll_result *result, enum cct_status ended) {
+struct cct_json *cct_coll_json(const struct cct_coll_result *result, const struct cct_options *flags,
+                               enum cct_status ended) {
   struct cct_json *document = cct_json_new_object(), *results = cct_json_new_array();
   cct_json_set_i64(document, "schema", 1);
   cct_json_set_string(document, "tool", "cctax " CCT_VERSION);
   cct_json_set_string(document, "command", "coll");
   cct_json_set_i64(document, "version", NCCL_TESTS_VERSION);
+  cct_json_set_string(document, "start_time", *result->start ? result->start : NULL);
+  cct_json_set(document, "args", arguments_json());
   cct_json_set(document, "env", environment_json());
   if (*result->nccl)
     cct_json_set_i64(document, "nccl_version", strtoll(result->nccl, NULL, 10));
@@ -155,7 +190,7 @@ struct cct_json *cct_coll_json(const struct cct_coll_result *result, enum cct_st
   cct_json_set_string(document, "agenda", result->agenda->digest);
   cct_json_set_string(document, "backend", result->agenda->backend);
   cct_json_set_string(document, "factor", result->agenda->factor);
-  cct_json_set(document, "config", config_json(result));
+  cct_json_set(document, "config", config_json(result, flags));
   for (int t = 0; t < result->n_tables; t++)
     add_rows(result, &result->tables[t], results);
   cct_json_set(document, "results", results);

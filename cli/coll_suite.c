@@ -77,8 +77,8 @@ static enum cct_status values_of(const struct cct_options *options, enum cct_opt
 }
 
 static enum cct_status refuse_lists(const struct cct_options *options) {
-  static const enum cct_option_id single[] = {CCT_OPT_NP,        CCT_OPT_ITERS, CCT_OPT_AGG_ITERS,
-                                              CCT_OPT_CUDAGRAPH, CCT_OPT_CHECK, CCT_OPT_ROOT};
+  static const enum cct_option_id single[] = {CCT_OPT_NP, CCT_OPT_ITERS, CCT_OPT_AGG_ITERS, CCT_OPT_CUDAGRAPH,
+                                              CCT_OPT_CHECK};
   for (size_t i = 0; i < sizeof single / sizeof *single; i++)
     if (options->v[single[i]].is_set && strchr(options->v[single[i]].s, ','))
       return cct_fail(CCT_USAGE, "--%s: takes one value, not %s", cct_option_table[single[i]].name,
@@ -97,10 +97,29 @@ static enum cct_status types_of(const struct cct_options *options, struct values
           return cct_fail(CCT_USAGE, "--datatype: '%s' and '%s' are one type", values->text[j], values->text[i]);
     return status ? status : refuse_all_among_others(values);
   }
-  for (int i = 0; i < CCT_TYPE_COUNT; i++)
-    if (i != CCT_TYPE_NVFP4)
-      (void)add_value(values, cct_type_name((enum cct_type)i));
+  static const char *const as_nccl_tests[] = {"int8", "int32", "half", "float", "bfloat16", "f8e4m3", "f8e5m2"};
+  for (size_t i = 0; i < sizeof as_nccl_tests / sizeof *as_nccl_tests; i++)
+    (void)add_value(values, as_nccl_tests[i]);
   return CCT_OK;
+}
+
+static enum cct_status reductions_of(const struct cct_options *options, struct values *values) {
+  static const char *const as_nccl_tests[] = {"sum", "prod", "max", "min", "avg"};
+  enum cct_status status = values_of(options, CCT_OPT_REDUCTION, "sum", values);
+  if (status || strcmp(values->text[0], "all"))
+    return status;
+  values->n = 0;
+  for (size_t i = 0; i < sizeof as_nccl_tests / sizeof *as_nccl_tests; i++)
+    (void)add_value(values, as_nccl_tests[i]);
+  return CCT_OK;
+}
+
+static enum cct_status roots_of(const struct cct_options *options, int ranks, struct values *values) {
+  enum cct_status status = values_of(options, CCT_OPT_ROOT, "0", values);
+  for (int i = 0; !status && i < values->n; i++)
+    if (strtoll(values->text[i], NULL, 10) >= ranks)
+      status = cct_fail(CCT_USAGE, "--root: %s is no rank of 0 to %d", values->text[i], ranks - 1);
+  return status;
 }
 
 /* ---- sizes ---- */
@@ -235,8 +254,6 @@ static struct cct_json *common_cell(const struct cct_options *options, const cha
   set_count(options, CCT_OPT_AGG_ITERS, 1, cell);
   set_count(options, CCT_OPT_CUDAGRAPH, 0, cell);
   set_count(options, CCT_OPT_CHECK, 1, cell);
-  if (kind == CCT_COLL_BROADCAST || kind == CCT_COLL_REDUCE)
-    set_count(options, CCT_OPT_ROOT, 0, cell);
   if (known->is_set && !is_list(options, CCT_OPT_LOCAL_REGISTER) && strcmp(known->s, "0"))
     cct_json_set_string(cell, "local_register", known->s);
   if (kind == CCT_COLL_ALL_REDUCE && options->v[CCT_OPT_ALLREDUCE].is_set)
@@ -248,15 +265,23 @@ static struct cct_json *common_cell(const struct cct_options *options, const cha
   return cell;
 }
 
+/* In nccl-tests' order: type, reduction, root, and in these the sizes. */
+struct sweep {
+  struct values types, reductions, roots, places;
+};
+
+/* `reduction`, `root` NULL: it has none. */
 static void add_cells(const struct cct_json *common, int kind, enum cct_type type, int ranks, const struct sizes *sizes,
-                      const char *reduction, const struct values *places, struct cct_json *cells) {
-  int64_t before = -1;
+                      const char *reduction, const char *root, const struct values *places, struct cct_json *cells) {
+  int64_t before = -1, at = root ? strtoll(root, NULL, 10) : 0;
   for (int i = 0; i < sizes->n; i++) {
     int64_t bytes = cct_coll_bytes(kind, sizes->at[i], type, ranks);
     for (int p = 0; bytes != before && p < places->n; p++) {
       struct cct_json *cell = cct_json_copy(common);
       if (reduction)
         cct_json_set_string(cell, "op", reduction);
+      if (at)
+        cct_json_set_i64(cell, "root", at);
       cct_json_set_i64(cell, "bytes", bytes);
       cct_json_set_string(cell, "place", places->text[p]);
       cct_json_add(cells, cell);
@@ -266,37 +291,39 @@ static void add_cells(const struct cct_json *common, int kind, enum cct_type typ
 }
 
 static enum cct_status add_collective(const struct cct_options *options, const char *collective, int ranks,
-                                      const struct sizes *sizes, struct cct_json *cells) {
+                                      const struct sweep *sweep, const struct sizes *sizes, struct cct_json *cells) {
   int kind = cct_collective_by_name(collective);
   int is_reducing = kind >= 0 && cct_collective_reduces((enum cct_collective)kind);
-  struct values types, reductions, places;
-  enum cct_status status = types_of(options, &types);
-  if (!status)
-    status = values_of(options, CCT_OPT_REDUCTION, "sum", &reductions);
-  if (!status)
-    status = values_of(options, CCT_OPT_PLACE, "out,in", &places);
-  if (!status && reductions.n == 1 && !strcmp(reductions.text[0], "all"))
-    for (int i = reductions.n = 0; i < CCT_REDUCTION_COUNT; i++)
-      (void)add_value(&reductions, cct_reduction_name((enum cct_reduction)i));
-  for (int t = 0; !status && t < types.n; t++) {
-    int type = cct_coll_type(types.text[t]);
+  int has_root = kind == CCT_COLL_BROADCAST || kind == CCT_COLL_REDUCE;
+  for (int t = 0; t < sweep->types.n; t++) {
+    int type = cct_coll_type(sweep->types.text[t]);
     if (type < 0)
       return cct_fail(CCT_USAGE,
                       "--datatype: '%s' is none of fp32 (float), bf16 (bfloat16), fp16 (half), fp8 (f8e4m3), "
                       "fp8_e5m2 (f8e5m2), int32 (int), int8, all",
-                      types.text[t]);
+                      sweep->types.text[t]);
     int shares = kind == CCT_COLL_ALL_TO_ALLV && has_matrix(options) ? -1 : kind; /* a matrix has its own */
     struct cct_json *common = common_cell(options, collective, kind, (enum cct_type)type, ranks, sizes->most);
-    for (int r = 0; r < (is_reducing ? reductions.n : 1); r++)
-      add_cells(common, shares, (enum cct_type)type, ranks, sizes, is_reducing ? reductions.text[r] : NULL, &places,
-                cells);
+    for (int r = 0; r < (is_reducing ? sweep->reductions.n : 1); r++)
+      for (int root = 0; root < (has_root ? sweep->roots.n : 1); root++)
+        add_cells(common, shares, (enum cct_type)type, ranks, sizes, is_reducing ? sweep->reductions.text[r] : NULL,
+                  has_root ? sweep->roots.text[root] : NULL, &sweep->places, cells);
     cct_json_free(common);
   }
-  return status;
+  return CCT_OK;
+}
+
+static enum cct_status sweep_of(const struct cct_options *options, int ranks, struct sweep *sweep) {
+  enum cct_status status = types_of(options, &sweep->types);
+  if (!status)
+    status = reductions_of(options, &sweep->reductions);
+  if (!status)
+    status = roots_of(options, ranks, &sweep->roots);
+  return status ? status : values_of(options, CCT_OPT_PLACE, "out,in", &sweep->places);
 }
 
 /* A flag that none of the collectives reads. */
-static enum cct_status refuse_unread(const struct cct_options *options, const struct values *collectives, int ranks) {
+static enum cct_status refuse_unread(const struct cct_options *options, const struct values *collectives) {
   struct cct_options cells[MOST_VALUES] = {0};
   enum cct_status status = CCT_OK;
   char why[200];
@@ -313,21 +340,21 @@ static enum cct_status refuse_unread(const struct cct_options *options, const st
       status = cct_fail(CCT_USAGE, "--%s: %s", cct_option_table[id].name, why);
   for (int i = 0; i < collectives->n; i++)
     cct_options_free(&cells[i]);
-  if (!status && options->v[CCT_OPT_ROOT].is_set && options->v[CCT_OPT_ROOT].i >= ranks)
-    status =
-        cct_fail(CCT_USAGE, "--root: %lld is no rank of 0 to %d", (long long)options->v[CCT_OPT_ROOT].i, ranks - 1);
   return status;
 }
 
 enum cct_status cct_coll_suite(struct cct_options *options, int ranks, struct cct_json **suite_out) {
   struct cct_json *suite = cct_json_new_object(), *cells = cct_json_new_array();
   struct values collectives;
+  struct sweep sweep;
   struct sizes sizes = {.n = 0};
   enum cct_status status = refuse_lists(options);
   if (!status)
     status = values_of(options, CCT_OPT_COLLECTIVE, "all_reduce", &collectives);
   if (!status)
-    status = refuse_unread(options, &collectives, ranks);
+    status = refuse_unread(options, &collectives);
+  if (!status)
+    status = sweep_of(options, ranks, &sweep);
   if (!status)
     status = take_matrix_size(options);
   if (!status)
@@ -337,7 +364,7 @@ enum cct_status cct_coll_suite(struct cct_options *options, int ranks, struct cc
   if (!status)
     status = set_registrations(options);
   for (int i = 0; !status && i < collectives.n; i++)
-    status = add_collective(options, collectives.text[i], ranks, &sizes, cells);
+    status = add_collective(options, collectives.text[i], ranks, &sweep, &sizes, cells);
   if (status) {
     cct_json_free(suite);
     cct_json_free(cells);

@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * nccl-tests' table, column by column: what parses one parses the other. What it does not have stands behind its
- * columns, or in comments. */
+ * nccl-tests' table, line by line and column by column, from its first comment to its last: what parses one parses the
+ * other. What it does not have stands in comments behind, without words by which its readers find their place. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/coll.h"
 
-static const char *const place_names[CCT_COLL_PLACES] = {"out-of-place", "in-place"};
+static const char *const place_names[CCT_COLL_PLACES] = {"out of place", "in place"};
+
+/* nccl-tests' program of a collective. */
+static const char *program_of(const struct cct_coll_table *table) {
+  static const char *const names[CCT_COLL_COUNT] = {
+      [CCT_COLL_ALL_REDUCE] = "all_reduce_perf",
+      [CCT_COLL_ALL_GATHER] = "all_gather_perf",
+      [CCT_COLL_REDUCE_SCATTER] = "reduce_scatter_perf",
+      [CCT_COLL_ALL_TO_ALL] = "alltoall_perf",
+      [CCT_COLL_ALL_TO_ALLV] = "alltoallv_perf",
+      [CCT_COLL_BROADCAST] = "broadcast_perf",
+      [CCT_COLL_REDUCE] = "reduce_perf",
+  };
+  return table->kind < 0 ? "sendrecv_perf" : names[table->kind];
+}
 
 /* As many digits as fit `width`, as nccl-tests does. */
 static char *number(double value, int width, char out[32]) {
@@ -27,35 +41,19 @@ static void print_value(const struct cct_coll_value *value, struct cct_text *tex
   cct_text_add(text, "  %7s  %6s  %6s", number(value->time_us, 7, time), number(value->algbw_gb_s, 6, algbw),
                number(value->busbw_gb_s, 6, busbw));
   if (value->wrong < 0)
-    cct_text_add(text, "     N/A");
+    cct_text_add(text, "    N/A");
   else
     cct_text_add(text, "  %6g", (double)value->wrong);
 }
 
-/* Behind nccl-tests' columns: of the out-of-place value, or the in-place one where there is no other. */
-static void print_more(const struct cct_coll_result *result, const struct cct_coll_table *table,
-                       const struct cct_coll_row *row, struct cct_text *text) {
-  const struct cct_coll_value *value =
-      row->value[CCT_COLL_OUT].n_samples ? &row->value[CCT_COLL_OUT] : &row->value[CCT_COLL_IN];
-  char slowest[32], ran[160], limit[16] = "-";
-  if (table->limit_gb_s > 0 && value->n_samples)
-    snprintf(limit, sizeof limit, "%.0f%%", 100 * value->busbw_gb_s / table->limit_gb_s);
-  cct_text_add(text, "  %6s", limit);
-  if (value->n_samples)
-    cct_text_add(text, "  %7s  %4d", number(value->slowest_us, 7, slowest), value->slowest_rank);
-  else
-    cct_text_add(text, "  %7s  %4s", "-", "-");
-  if (row->is_launch_bound)
-    cct_text_add(text, "  launch-bound");
-  if (*value->ran)
-    cct_text_add(text, "  %s", cct_coll_ran(result->agenda, table->arm, value->ran, ran));
-  cct_text_add(text, "\n");
-}
-
 static void print_sizes(const struct cct_coll_table *table, const struct cct_options *flags, struct cct_text *text) {
   if (!flags) {
-    cct_text_add(text, "minBytes %lld maxBytes %lld", (long long)table->rows[0].bytes,
-                 (long long)table->rows[table->n_rows - 1].bytes);
+    int64_t least = table->rows[0].bytes, most = least;
+    for (int i = 1; i < table->n_rows; i++) {
+      least = table->rows[i].bytes < least ? table->rows[i].bytes : least;
+      most = table->rows[i].bytes > most ? table->rows[i].bytes : most;
+    }
+    cct_text_add(text, "minBytes %lld maxBytes %lld", (long long)least, (long long)most);
     return;
   }
   int is_factor = flags->v[CCT_OPT_STEP_FACTOR].i > 1;
@@ -81,11 +79,12 @@ static void print_head(const struct cct_coll_result *result, const struct cct_co
   int ranks = (int)cell->v[CCT_OPT_NP].i;
   cct_text_add(text, "# cctax %s coll, backend %s, %s %s: %s%s%s\n", CCT_VERSION, agenda->backend, agenda->factor,
                agenda->arms[table->arm], label_of(table), *result->nccl ? "; NCCL " : "", result->nccl);
-  cct_text_add(text, "# Collective test starting: %s\n", table->collective);
+  cct_text_add(text, "# Collective test starting: %s\n", program_of(table));
   cct_text_add(text, "# nThread 1 nGpus 1 ");
   print_sizes(table, flags, text);
   cct_text_add(text,
-               " warmup iters: %lld iters: %lld agg iters: %lld validation: %lld graph: %lld\n#\n# Using devices\n",
+               " warmup iters: %lld iters: %lld agg iters: %lld validation: %lld graph: %lld unalign: 0\n#\n# Using "
+               "devices\n",
                (long long)agenda->warmup, (long long)cell->v[CCT_OPT_ITERS].i,
                (long long)(cell->v[CCT_OPT_AGG_ITERS].has_value ? cell->v[CCT_OPT_AGG_ITERS].i : 1),
                (long long)(cell->v[CCT_OPT_CHECK].has_value ? cell->v[CCT_OPT_CHECK].i : 1),
@@ -95,20 +94,12 @@ static void print_head(const struct cct_coll_result *result, const struct cct_co
                : strcmp(agenda->backend, "sim") ? "CPUs"
                : *agenda->profile               ? agenda->profile
                                                 : "sim");
-  cct_text_add(text, "# n = %d; busbw = %s", ranks, cct_coll_formula(table->kind));
-  if (table->limit_gb_s > 0)
-    cct_text_add(text, "; limit %s", table->limit_of);
-  cct_text_add(text, "\n# %lld samples of a burst each in %lld rounds, medians\n#\n", (long long)agenda->samples,
-               (long long)agenda->rounds);
   cct_text_add(text, "# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n",
                "", "", "", "", "");
-  cct_text_add(text,
-               "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %6s  %7s  %4s  verdict, ran\n",
-               "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
-               "#wrong", "limit", "slowest", "rank");
-  cct_text_add(text, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %6s  %7s  %4s\n", "(B)",
-               "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "", "", "(us)",
-               "");
+  cct_text_add(text, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s \n", "size", "count", "type",
+               "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
+  cct_text_add(text, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s \n", "(B)", "(elements)", "",
+               "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
 }
 
 static const char *why_above(int kind, const char *ran) {
@@ -121,16 +112,58 @@ static const char *why_above(int kind, const char *ran) {
   return strstr(ran, "NVLS") ? nvls : *ran || !has_nvls ? slower : either;
 }
 
+static void print_row_name(const struct cct_coll_row *row, struct cct_text *text) {
+  cct_text_add(text, "# %10lld  %8s  %6s  %6d", (long long)row->bytes, row->type, row->reduction, row->root);
+}
+
+/* Of the value out of place, or the one in place where there is no other. */
+static void print_more(const struct cct_coll_result *result, const struct cct_coll_table *table,
+                       const struct cct_coll_row *row, struct cct_text *text) {
+  const struct cct_coll_value *value =
+      row->value[CCT_COLL_OUT].n_samples ? &row->value[CCT_COLL_OUT] : &row->value[CCT_COLL_IN];
+  char slowest[32], ran[160], limit[16] = "n/a";
+  if (!value->n_samples)
+    return;
+  if (table->limit_gb_s > 0)
+    snprintf(limit, sizeof limit, "%.0f%%", 100 * value->busbw_gb_s / table->limit_gb_s);
+  print_row_name(row, text);
+  cct_text_add(text, "  %6s  %7s  %4d", limit, number(value->slowest_us, 7, slowest), value->slowest_rank);
+  if (row->is_launch_bound)
+    cct_text_add(text, "  launch-bound");
+  if (*value->ran)
+    cct_text_add(text, "  %s", cct_coll_ran(result->agenda, table->arm, value->ran, ran));
+  cct_text_add(text, "\n");
+}
+
 /* Why a value is missing or wrong, and how one can be above the limit. */
 static void print_notes(const struct cct_coll_table *table, const struct cct_coll_row *row, struct cct_text *text) {
   for (int p = 0; p < CCT_COLL_PLACES; p++) {
     const struct cct_coll_value *value = &row->value[p];
-    if (value->is_asked && *value->reason)
-      cct_text_add(text, "# %lld B %s: %s\n", (long long)row->bytes, place_names[p], value->reason);
-    if (table->limit_gb_s > 0 && value->busbw_gb_s > table->limit_gb_s)
-      cct_text_add(text, "# %lld B %s: above the limit: %s\n", (long long)row->bytes, place_names[p],
-                   why_above(table->kind, value->ran));
+    if (value->is_asked && *value->reason) {
+      print_row_name(row, text);
+      cct_text_add(text, "  %s: %s\n", place_names[p], value->reason);
+    }
+    if (table->limit_gb_s > 0 && value->busbw_gb_s > table->limit_gb_s) {
+      print_row_name(row, text);
+      cct_text_add(text, "  %s: above the limit: %s\n", place_names[p], why_above(table->kind, value->ran));
+    }
   }
+}
+
+static void print_behind(const struct cct_coll_result *result, const struct cct_coll_table *table,
+                         struct cct_text *text) {
+  const struct cct_agenda *agenda = result->agenda;
+  cct_text_add(text, "# n = %d; busbw = %s; limit %s\n", (int)table->cell->v[CCT_OPT_NP].i,
+               cct_coll_formula(table->kind), table->limit_of);
+  cct_text_add(text, "# %lld samples of a burst each in %lld rounds, medians\n", (long long)agenda->samples,
+               (long long)agenda->rounds);
+  cct_text_add(text, "# %10s  %8s  %6s  %6s  %6s  %7s  %4s  verdict, ran\n", "size", "type", "redop", "root", "limit",
+               "slowest", "rank");
+  for (int i = 0; i < table->n_rows; i++)
+    print_more(result, table, &table->rows[i], text);
+  for (int i = 0; i < table->n_rows; i++)
+    print_notes(table, &table->rows[i], text);
+  cct_text_add(text, "#\n");
 }
 
 static void print_table(const struct cct_coll_result *result, const struct cct_coll_table *table,
@@ -138,19 +171,18 @@ static void print_table(const struct cct_coll_result *result, const struct cct_c
   print_head(result, table, flags, text);
   for (int i = 0; i < table->n_rows; i++) {
     const struct cct_coll_row *row = &table->rows[i];
-    cct_text_add(text, "%12lld  %12lld  %8s  %6s  %6d", (long long)row->bytes, (long long)row->count, table->type,
-                 table->reduction, table->root);
+    cct_text_add(text, "%12lld  %12lld  %8s  %6s  %6d", (long long)row->bytes, (long long)row->count, row->type,
+                 row->reduction, row->root);
     for (int p = 0; p < CCT_COLL_PLACES; p++)
       print_value(&row->value[p], text);
-    print_more(result, table, row, text);
+    cct_text_add(text, "\n");
   }
-  for (int i = 0; i < table->n_rows; i++)
-    print_notes(table, &table->rows[i], text);
   cct_text_add(text, "# %-20s : %d %s\n", "Out of bounds values", table->wrong_values,
                table->wrong_values ? "FAILED" : "OK");
   cct_text_add(text, "# %-20s : %g \n#\n", "Avg bus bandwidth",
                isnan(table->average_busbw_gb_s) ? 0.0 : table->average_busbw_gb_s);
-  cct_text_add(text, "# Collective test concluded: %s\n#\n", table->collective);
+  cct_text_add(text, "# Collective test concluded: %s\n#\n", program_of(table));
+  print_behind(result, table, text);
 }
 
 void cct_coll_print(const struct cct_coll_result *result, const struct cct_options *flags, struct cct_text *text) {

@@ -91,6 +91,8 @@ static void flags_become_cells_and_arms(void **state) {
   suite_is("--op max --collective all_gather", CCT_USAGE, 0, NULL);
   suite_is("-r 3 --collective all_reduce,broadcast", CCT_OK, 4, NULL);
   suite_is("-r 4 --collective broadcast", CCT_USAGE, 0, NULL);
+  suite_is("-r 3,0 --collective reduce,all_reduce --op sum,max", CCT_OK, 2 * (2 * 2 + 2), NULL);
+  suite_is("-r 0,4 --collective reduce", CCT_USAGE, 0, NULL);
   suite_is("-r 0", CCT_USAGE, 0, NULL);
   suite_is("-n 20,30", CCT_USAGE, 0, NULL);
   suite_is("--channels 0", CCT_USAGE, 0, NULL);
