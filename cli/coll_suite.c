@@ -295,6 +295,14 @@ static enum cct_status add_collective(const struct cct_options *options, const c
   int kind = cct_collective_by_name(collective);
   int is_reducing = kind >= 0 && cct_collective_reduces((enum cct_collective)kind);
   int has_root = kind == CCT_COLL_BROADCAST || kind == CCT_COLL_REDUCE;
+  struct values places = sweep->places;
+  if (!cct_has_in_place(collective, options->v[CCT_OPT_BACKEND].s)) {
+    if (options->v[CCT_OPT_PLACE].is_set && strcmp(options->v[CCT_OPT_PLACE].s, "out"))
+      return cct_fail(CCT_USAGE, "--place %s: the host backend moves %s from one buffer to another: out alone",
+                      options->v[CCT_OPT_PLACE].s, collective);
+    (void)snprintf(places.text[0], sizeof places.text[0], "out");
+    places.n = 1;
+  }
   for (int t = 0; t < sweep->types.n; t++) {
     int type = cct_coll_type(sweep->types.text[t]);
     if (type < 0)
@@ -307,7 +315,7 @@ static enum cct_status add_collective(const struct cct_options *options, const c
     for (int r = 0; r < (is_reducing ? sweep->reductions.n : 1); r++)
       for (int root = 0; root < (has_root ? sweep->roots.n : 1); root++)
         add_cells(common, shares, (enum cct_type)type, ranks, sizes, is_reducing ? sweep->reductions.text[r] : NULL,
-                  has_root ? sweep->roots.text[root] : NULL, &sweep->places, cells);
+                  has_root ? sweep->roots.text[root] : NULL, &places, cells);
     cct_json_free(common);
   }
   return CCT_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/coll.h"
+#include "workloads/shape/cell.h"
 
 static const char *const place_names[CCT_COLL_PLACES] = {"out of place", "in place"};
 
@@ -157,6 +158,8 @@ static void print_behind(const struct cct_coll_result *result, const struct cct_
                cct_coll_formula(table->kind), table->limit_of);
   cct_text_add(text, "# %lld samples of a burst each in %lld rounds, medians\n", (long long)agenda->samples,
                (long long)agenda->rounds);
+  if (!cct_has_in_place(table->collective, agenda->backend))
+    cct_text_add(text, "# in place: n/a: the %s backend moves this from one buffer to another\n", agenda->backend);
   cct_text_add(text, "# %10s  %8s  %6s  %6s  %6s  %7s  %4s  verdict, ran\n", "size", "type", "redop", "root", "limit",
                "slowest", "rank");
   for (int i = 0; i < table->n_rows; i++)

@@ -48,6 +48,11 @@ static enum cct_status refuse_backend(const struct cct_options *flags, const cha
       return cct_fail(CCT_USAGE, "%s %s: %s alone reads it, and the backend is %s",
                       name_key(flags, suite, (enum cct_option_id)id, name), value->s, only, agenda->backend);
   }
+  const char *place = cell->v[CCT_OPT_PLACE].s, *collective = cell->v[CCT_OPT_COLLECTIVE].s;
+  if (cct_cell_workload(cell) == CCT_WORKLOAD_COLLECTIVE && place && !strcmp(place, "in") &&
+      !cct_has_in_place(collective, agenda->backend))
+    return cct_fail(CCT_USAGE, "%s in: the %s backend moves %s from one buffer to another",
+                    name_key(flags, suite, CCT_OPT_PLACE, name), agenda->backend, collective);
   return CCT_OK;
 }
 

@@ -80,10 +80,16 @@ static enum cct_status world_gather(const struct cct_world *w, const void *send,
                         "MPI_Gather");
 }
 
+/* What an all-gather sends: MPI wants to be told that it stands in its place already. */
+static const void *part_of(const struct cct_world *w, const void *send, size_t bytes, const void *recv) {
+  return bytes && send == (const char *)recv + (size_t)w->rank * bytes ? MPI_IN_PLACE : send;
+}
+
 static enum cct_status world_allgather(const struct cct_world *w, const void *send, size_t bytes, void *recv) {
   enum cct_status status = check_bytes(bytes, "MPI_Allgather");
   return status ? status
-                : check(MPI_Allgather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, comm_of(w)),
+                : check(MPI_Allgather(part_of(w, send, bytes, recv), (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE,
+                                      comm_of(w)),
                         "MPI_Allgather");
 }
 
@@ -312,9 +318,9 @@ static enum cct_status world_iallgather(const struct cct_world *w, const void *s
     return CCT_NOMEM;
   enum cct_status status = check_bytes(bytes, "MPI_Iallgather");
   if (!status)
-    status =
-        check(MPI_Iallgather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, comm_of(w), &request->request),
-              "MPI_Iallgather");
+    status = check(MPI_Iallgather(part_of(w, send, bytes, recv), (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE,
+                                  comm_of(w), &request->request),
+                   "MPI_Iallgather");
   return started(status, request, request_out);
 }
 

@@ -40,6 +40,18 @@ static void values_are_gathered(void **state) {
   assert_int_equal(world->ops->iallgather(world, &mine, sizeof mine, all, &request), CCT_OK);
   finish(request);
   assert_int_equal(all[world->size - 1], 10 * (world->size - 1));
+  for (int is_started = 0; is_started < 2; is_started++) { /* in place */
+    for (int r = 0; r < world->size; r++)
+      all[r] = r == world->rank ? 20 * r : -1;
+    if (is_started) {
+      assert_int_equal(world->ops->iallgather(world, &all[world->rank], sizeof *all, all, &request), CCT_OK);
+      finish(request);
+    } else {
+      assert_int_equal(world->ops->allgather(world, &all[world->rank], sizeof *all, all), CCT_OK);
+    }
+    for (int r = 0; r < world->size; r++)
+      assert_int_equal(all[r], 20 * r);
+  }
   assert_int_equal(world->ops->gather(world, &mine, sizeof mine, world->rank ? NULL : all, 0), CCT_OK);
   int64_t big = world->rank;
   double real = world->rank;

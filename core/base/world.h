@@ -35,7 +35,8 @@ struct cct_world_ops {
   void (*release)(struct cct_world *w); /* NULL-safe; never on a world the caller did not split */
   enum cct_status (*barrier)(const struct cct_world *w);
   enum cct_status (*bcast)(const struct cct_world *w, void *buf, size_t bytes, int root);
-  /* `send` has `bytes`, `recv` has size*bytes (on the root for gather, elsewhere it may be NULL). */
+  /* `send` has `bytes`, `recv` has size*bytes (on the root for gather, elsewhere it may be NULL). allgather and
+   * iallgather, in place: `send` is this process's part of `recv`. */
   enum cct_status (*gather)(const struct cct_world *w, const void *send, size_t bytes, void *recv, int root);
   enum cct_status (*allgather)(const struct cct_world *w, const void *send, size_t bytes, void *recv);
   /* Contributions of different length: counts[r] bytes from process r, concatenated in rank order into `recv`. */

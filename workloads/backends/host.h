@@ -204,8 +204,11 @@ int64_t cct_host_scaled(int64_t value, int64_t scale); /* value / scale, at leas
 /* The entry with its bound and scaled sizes as constants. */
 void cct_host_scale_op(const struct cct_executor *x, int id, struct cct_op *op_out);
 
-/* A reduction whose result goes to another buffer than its input: copied there, and reduced in place. */
+/* A reduction or broadcast whose result goes to another buffer than its input: copied there (a broadcast's by the
+ * root alone), and performed in place. */
 int cct_host_is_copied(const struct cct_op *op);
+/* An all-gather whose input is this rank's part of the output. */
+int cct_host_is_in_place(const struct cct_op *op);
 /* host_work.c: one operation of a track; host_check.c: its inputs and poisoned outputs before, its values after. */
 enum cct_status cct_host_perform(struct cct_host_track *track, int id) CCT_CHECKED;
 void cct_host_prepare(struct cct_host_track *track, int id);

@@ -59,6 +59,18 @@ static inline void put_copy(const struct built *b, int64_t bytes, int is_bounce)
   put(b, op);
 }
 
+static inline int put_placed(const struct built *b, enum cct_collective kind, enum cct_type type, int64_t bytes,
+                             int from, int to) {
+  struct cct_op op = on(b, CCT_OP_COLLECTIVE);
+  op.collective.kind = kind;
+  op.collective.type = type;
+  op.collective.bytes = cct_constant(bytes);
+  op.collective.matrix = -1;
+  op.reads[0] = from;
+  op.writes = to;
+  return put(b, op);
+}
+
 static inline int put_collective(const struct built *b, enum cct_collective kind, enum cct_type type,
                                  struct cct_quantity bytes, int matrix) {
   struct cct_op op = on(b, CCT_OP_COLLECTIVE);

@@ -63,12 +63,13 @@ static void prepare_collective(struct cct_host_track *track, int id) {
     }
     memset(track->to, poison, to);
   } else if (op->collective.kind == CCT_COLL_ALL_GATHER) {
-    fill_bytes(track->from, part(entry), entry->me, 0);
-    memset(track->to, poison, part(entry) * (size_t)entry->n);
+    size_t n = part(entry);
+    memset(track->to, poison, n * (size_t)entry->n);
+    fill_bytes(cct_host_is_in_place(op) ? track->to + n * (size_t)entry->me : track->from, n, entry->me, 0);
   } else if (op->collective.kind == CCT_COLL_BROADCAST) {
     memset(track->to, poison, entry->b.bytes);
     if (!entry->me)
-      fill_bytes(track->to, entry->b.bytes, 0, 0);
+      fill_bytes(cct_host_is_copied(op) ? track->from : track->to, entry->b.bytes, 0, 0);
   } else { /* reductions are in place: this rank's input is the poison of its result */
     unsigned char *at = cct_host_is_copied(op) ? track->from : track->to;
     for (size_t i = 0; i < entry->b.elements; i++)

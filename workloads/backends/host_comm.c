@@ -42,9 +42,11 @@ static enum cct_status start_collective(struct cct_host_track *track, const stru
   switch (op->collective.kind) {
   case CCT_COLL_BROADCAST:
     return start_broadcast(track, entry);
-  case CCT_COLL_ALL_GATHER:
-    return w->ops->iallgather(w, track->from, (entry->b.bytes + (size_t)entry->n - 1) / (size_t)entry->n, track->to,
-                              next_request(&track->comm, w));
+  case CCT_COLL_ALL_GATHER: {
+    size_t part = (entry->b.bytes + (size_t)entry->n - 1) / (size_t)entry->n;
+    const void *own = cct_host_is_in_place(op) ? track->to + (size_t)entry->me * part : track->from;
+    return w->ops->iallgather(w, own, part, track->to, next_request(&track->comm, w));
+  }
   case CCT_COLL_ALL_TO_ALL:
   case CCT_COLL_ALL_TO_ALLV:
     return w->ops->ialltoallv(w, track->from, entry->b.send_bytes, track->to, entry->b.recv_bytes,

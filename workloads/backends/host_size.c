@@ -119,12 +119,12 @@ static size_t sum(const size_t *sizes, int n) {
 static struct room room_of_collective(const struct cct_host_bound *b, int n, const struct cct_op *op) {
   switch (op->collective.kind) {
   case CCT_COLL_ALL_GATHER:
-    return (struct room){share(b->bytes, n), share(b->bytes, n) * (size_t)n, 0};
+    return (struct room){cct_host_is_in_place(op) ? 0 : share(b->bytes, n), share(b->bytes, n) * (size_t)n, 0};
   case CCT_COLL_ALL_TO_ALL:
   case CCT_COLL_ALL_TO_ALLV:
     return (struct room){sum(b->send_bytes, n), sum(b->recv_bytes, n), 0};
   case CCT_COLL_BROADCAST:
-    return (struct room){0, b->bytes, 0};
+    return (struct room){cct_host_is_copied(op) ? b->bytes : 0, b->bytes, 0};
   default: {
     size_t bytes = b->elements * (size_t)cct_type_bits(op->collective.type) / 8;
     return (struct room){cct_host_is_copied(op) ? bytes : 0, bytes, 0};

@@ -123,6 +123,24 @@ static void exchanges_are_right(void **state) {
   }
 }
 
+/* In one buffer, and from one to another. */
+static void places_are_kept(void **state) {
+  (void)state;
+  for (int ranks = 1; ranks <= 3; ranks++) {
+    struct built b = build(ranks);
+    int one = cct_program_add_buffer(b.program, "one", cct_constant(1000), CCT_MEM_DEVICE, 1);
+    int other = cct_program_add_buffer(b.program, "other", cct_constant(1000), CCT_MEM_DEVICE, 1);
+    for (int kind = 0; kind < CCT_COLL_COUNT; kind++) {
+      put_placed(&b, (enum cct_collective)kind, CCT_TYPE_BF16, 600, one, one);
+      put_placed(&b, (enum cct_collective)kind, CCT_TYPE_BF16, 600, one, other);
+    }
+    struct use use = {.options = plain, .job = b.job, .n = 2};
+    assert_int_equal(cct_world_threads(ranks, use_job, &use), 0);
+    assert_int_equal(use.wrong.wrong, 0);
+    cct_job_free(b.job);
+  }
+}
+
 /* A binding of another size than the template's, and a traffic matrix with nothing for some. */
 static void bindings_change_sizes(void **state) {
   (void)state;
@@ -147,6 +165,7 @@ static void bindings_change_sizes(void **state) {
 static struct cct_world_ops damaged;
 static const struct cct_world_ops *sound;
 static unsigned char *received;
+static const void *sent;
 
 static enum cct_status damaged_split(const struct cct_world *w, int colour, int key, struct cct_world **world_out) {
   enum cct_status status = sound->split(w, colour, key, world_out);
@@ -157,6 +176,7 @@ static enum cct_status damaged_split(const struct cct_world *w, int colour, int 
 static enum cct_status damaged_iallgather(const struct cct_world *w, const void *send, size_t bytes, void *recv,
                                           struct cct_request **request_out) {
   received = recv;
+  sent = send;
   return sound->iallgather(w, send, bytes, recv, request_out);
 }
 
@@ -167,10 +187,7 @@ static enum cct_status damaged_test(const struct cct_world *w, struct cct_reques
   return status;
 }
 
-static void wrong_elements_are_counted(void **state) {
-  (void)state;
-  struct built b = build(1);
-  put_collective(&b, CCT_COLL_ALL_GATHER, CCT_TYPE_BF16, cct_constant(100), -1);
+static struct use used_damaged(const struct built *b) {
   struct cct_world world = *cct_world_self();
   sound = world.ops;
   damaged = *sound;
@@ -178,12 +195,27 @@ static void wrong_elements_are_counted(void **state) {
   damaged.iallgather = damaged_iallgather;
   damaged.test = damaged_test;
   world.ops = &damaged;
-  struct use use = {.options = plain, .job = b.job, .n = 1};
+  struct use use = {.options = plain, .job = b->job, .n = 1};
   use_job(&world, &use);
+  cct_job_free(b->job);
+  return use;
+}
+
+static void wrong_elements_are_counted(void **state) {
+  (void)state;
+  struct built b = build(1);
+  put_collective(&b, CCT_COLL_ALL_GATHER, CCT_TYPE_BF16, cct_constant(100), -1);
+  struct use use = used_damaged(&b);
+  assert_ptr_not_equal(sent, received);
   assert_int_equal(use.wrong.wrong, 1);
   assert_int_equal(use.wrong.elements, 100);
   assert_string_equal(use.wrong.first, "entry 0 '', element 77");
-  cct_job_free(b.job);
+  b = build(1);
+  int one = cct_program_add_buffer(b.program, "one", cct_constant(100), CCT_MEM_DEVICE, 1);
+  put_placed(&b, CCT_COLL_ALL_GATHER, CCT_TYPE_BF16, 100, one, one);
+  use = used_damaged(&b);
+  assert_ptr_equal(sent, received); /* in place: of one process, its part is all */
+  assert_int_equal(use.wrong.wrong, 1);
 }
 
 /* ---- scale, refusals, experiments ---- */
@@ -298,6 +330,7 @@ int main(void) {
       cmocka_unit_test(every_partial_sum_is_exact),
       cmocka_unit_test(work_is_right),
       cmocka_unit_test(exchanges_are_right),
+      cmocka_unit_test(places_are_kept),
       cmocka_unit_test(bindings_change_sizes),
       cmocka_unit_test(wrong_elements_are_counted),
       cmocka_unit_test(scale_divides_the_work),

@@ -130,8 +130,21 @@ static enum cct_status bounce(struct cct_host_track *track, const struct cct_hos
 }
 
 int cct_host_is_copied(const struct cct_op *op) {
-  return op->kind == CCT_OP_COLLECTIVE && cct_collective_reduces(op->collective.kind) && op->reads[0] >= 0 &&
-         op->reads[0] != op->writes;
+  return op->kind == CCT_OP_COLLECTIVE &&
+         (cct_collective_reduces(op->collective.kind) || op->collective.kind == CCT_COLL_BROADCAST) &&
+         op->reads[0] >= 0 && op->reads[0] != op->writes;
+}
+
+int cct_host_is_in_place(const struct cct_op *op) {
+  return op->kind == CCT_OP_COLLECTIVE && op->collective.kind == CCT_COLL_ALL_GATHER && op->reads[0] >= 0 &&
+         op->reads[0] == op->writes;
+}
+
+/* Into the buffer where it is performed. */
+static void copy_input(struct cct_host_track *track, const struct cct_host_entry *entry, const struct cct_op *op) {
+  size_t bits = entry->b.elements * (size_t)cct_type_bits(op->collective.type);
+  if (cct_host_is_copied(op) && (op->collective.kind != CCT_COLL_BROADCAST || !entry->me))
+    memcpy(track->to, track->from, bits / 8);
 }
 
 static void finish_average(struct cct_host_track *track, const struct cct_host_entry *entry, const struct cct_op *op) {
@@ -148,9 +161,7 @@ static enum cct_status exchange(struct cct_host_track *track, int first, int las
     if (track->x->is_verifying)
       cct_host_prepare(track, id);
     track->x->entries[id].span.start_ns = cct_clock_ns() - track->x->start_ns;
-    if (cct_host_is_copied(&track->x->program->ops[id]))
-      memcpy(track->to, track->from,
-             track->x->entries[id].b.elements * (size_t)cct_type_bits(track->x->program->ops[id].collective.type) / 8);
+    copy_input(track, &track->x->entries[id], &track->x->program->ops[id]);
   }
   int64_t n = atomic_fetch_add(&comm->posted, 1) + 1;
   atomic_fetch_add(&track->x->posts, 1);

@@ -43,6 +43,8 @@ int cct_cells_ignore(const struct cct_options *cells, int n, enum cct_option_id 
 /* The backend that alone reads an option, of a cell or of a command; NULL: every one does, or says itself what it
  * cannot. `neutral_out`: the value that asks for nothing; NULL: none. */
 const char *cct_only_backend(enum cct_option_id id, const char **neutral_out);
+/* 0: this backend moves such a collective (or send_recv) from one buffer to another alone. */
+int cct_has_in_place(const char *collective, const char *backend);
 
 /* A new object with one typed value a key that matters. CCT_NOMEM only. */
 enum cct_status cct_cell_to_json(const struct cct_options *cell, struct cct_json **json_out) CCT_CHECKED;

@@ -305,3 +305,7 @@ const char *cct_only_backend(enum cct_option_id id, const char **neutral_out) {
     }
   return NULL;
 }
+
+int cct_has_in_place(const char *collective, const char *backend) {
+  return strcmp(backend, "host") || (strncmp(collective, "all_to_all", 10) && strcmp(collective, "send_recv"));
+}
