@@ -7,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/own_suite.h"
 #include "workloads/program/profile.h"
-#include "workloads/shape/cell.h"
 
 /* nccl-tests' -o is the reduction; here -o is output, as in every command. */
 static enum cct_status check_output(const struct cct_options *options) {
@@ -57,18 +56,6 @@ static enum cct_status print(const struct cct_agenda *agenda, const char *folder
   return status;
 }
 
-/* What goes on is a run that coll began: a step printed as a collective would be a bandwidth of nothing. */
-static enum cct_status check_begun_by_coll(const char *folder) {
-  struct cct_agenda *agenda = NULL;
-  enum cct_status status = folder ? cct_agenda_load(folder, &agenda) : CCT_OK;
-  for (int i = 0; !status && agenda && i < agenda->n_cells; i++)
-    if (cct_cell_workload(&agenda->cells[i]) != CCT_WORKLOAD_COLLECTIVE || !agenda->cells[i].v[CCT_OPT_ITERS].has_value)
-      status =
-          cct_fail(CCT_USAGE, "%s: cctax coll did not begin this run; cctax run -o %s goes on with it", folder, folder);
-  cct_agenda_free(agenda);
-  return status;
-}
-
 /* nccl-tests measures once; the seconds that this takes are the measure of what a default may take. */
 static void set_defaults(struct cct_options *options) {
   if (!options->v[CCT_OPT_ROUNDS].is_set)
@@ -87,7 +74,7 @@ enum cct_status cct_cmd_coll(const struct cct_options *options, const char *cons
   if (status)
     return status;
   if (cct_own_goes_on(options)) {
-    status = check_begun_by_coll(options->v[CCT_OPT_OUTPUT].s);
+    status = cct_own_check_begun(options->v[CCT_OPT_OUTPUT].s, CCT_COLL_QUESTION, "coll");
     return status ? status : cct_run_perform(options, NULL, print, NULL);
   }
   status = cct_options_copy(options, &own);

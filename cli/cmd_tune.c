@@ -103,8 +103,7 @@ static int is_whole(const char *run, const struct cct_json *suite) {
   cct_log_mute(1);
   enum cct_status status = cct_agenda_load(run, &agenda);
   cct_log_mute(0);
-  is_there = !status && cct_agenda_blocks(agenda) > 0 &&
-             cct_json_size(cct_json_member(suite, "cells")) == (size_t)agenda->n_cells;
+  is_there = !status && cct_agenda_blocks(agenda) > 0 && cct_own_has_cells(agenda, suite);
   for (int b = 0; is_there && b < cct_agenda_blocks(agenda); b++) {
     char path[4400];
     is_there = access(cct_agenda_path(run, b, path, sizeof path), F_OK) == 0;

@@ -17,6 +17,7 @@ int cct_coll_type(const char *name);
 /* What a collective really moves when `size` bytes are asked for, as nccl-tests rounds: whole elements, and shares of
  * whole 16 bytes where ranks have shares. `kind` -1: send_recv. */
 int64_t cct_coll_bytes(int kind, int64_t size, enum cct_type type, int ranks);
+#define CCT_COLL_QUESTION "What do collectives take, by size?" /* of its suite */
 /* The suite of the flags; sets --arms of `options` where flags name several values of a factor. */
 enum cct_status cct_coll_suite(struct cct_options *options, int ranks, struct cct_json **suite_out) CCT_CHECKED;
 

@@ -379,7 +379,7 @@ enum cct_status cct_coll_suite(struct cct_options *options, int ranks, struct cc
     return status;
   }
   cct_json_set_i64(suite, "schema", 1);
-  cct_json_set_string(suite, "question", "What do collectives take, by size?");
+  cct_json_set_string(suite, "question", CCT_COLL_QUESTION);
   cct_json_set(suite, "cells", cells);
   *suite_out = suite;
   return CCT_OK;

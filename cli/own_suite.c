@@ -10,6 +10,7 @@
 #include "cli/launch.h"
 #include "machine/gpu_passive.h"
 #include "workloads/program/profile.h"
+#include "workloads/shape/cell.h"
 
 #define MOST_RANKS 8
 #define HOST_RANKS 2
@@ -50,6 +51,42 @@ int cct_own_goes_on(const struct cct_options *options) {
   for (int id = 0; goes_on && id < CCT_OPTION_COUNT; id++)
     goes_on = !options->v[id].is_set || cct_run_says_how((enum cct_option_id)id);
   return goes_on;
+}
+
+enum cct_status cct_own_check_begun(const char *folder, const char *question, const char *command) {
+  struct cct_agenda *agenda = NULL;
+  enum cct_status status = folder ? cct_agenda_load(folder, &agenda) : CCT_OK;
+  if (!status && agenda && strcmp(agenda->question, question))
+    status = cct_fail(CCT_USAGE, "%s: cctax %s did not begin this run; cctax run -o %s --resume goes on with it",
+                      folder, command, folder);
+  cct_agenda_free(agenda);
+  return status;
+}
+
+/* "" where it cannot be said. */
+static void say_cell(const struct cct_options *cell, struct cct_text *text) {
+  struct cct_json *json = NULL;
+  if (!cct_cell_to_json(cell, &json) && cct_json_canonical(json, text))
+    cct_text_free(text);
+  cct_json_free(json);
+}
+
+int cct_own_has_cells(const struct cct_agenda *agenda, const struct cct_json *suite) {
+  const struct cct_json *cells = cct_json_member(suite, "cells");
+  int is_same = cct_json_size(cells) == (size_t)agenda->n_cells;
+  for (int i = 0; is_same && i < agenda->n_cells; i++) {
+    struct cct_json_at root = cct_json_root(cells, "cells"), at = cct_json_at_index(&root, (size_t)i);
+    struct cct_options cell = {0};
+    struct cct_text asked = {0}, kept = {0};
+    if (!cct_cell_from_json(&at, &cell))
+      say_cell(&cell, &asked);
+    say_cell(&agenda->cells[i], &kept);
+    is_same = asked.s && kept.s && !strcmp(asked.s, kept.s);
+    cct_text_free(&asked);
+    cct_text_free(&kept);
+    cct_options_free(&cell);
+  }
+  return is_same;
 }
 
 /* The run keeps the cells in its agenda; the file lives only until that is made. */

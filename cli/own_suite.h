@@ -17,6 +17,10 @@ enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) CC
 /* --resume or --append alone, or beside flags that change no cell: the run goes on as it was begun. Where there are
  * others, the suite that they make is held against the run's. */
 int cct_own_goes_on(const struct cct_options *options);
+/* Refuses to go on with a run whose suite asks another question than that of `command`, which began none such. */
+enum cct_status cct_own_check_begun(const char *folder, const char *question, const char *command) CCT_CHECKED;
+/* 1: the cells of the run are those of the suite, in its order. */
+int cct_own_has_cells(const struct cct_agenda *agenda, const struct cct_json *suite);
 /* Performs `suite` (NULL: out of memory; freed) under flags that change none of its cells; `again` as of
  * cct_run_perform. */
 enum cct_status cct_own_perform(const struct cct_options *options, struct cct_json *suite, cct_run_print *print,

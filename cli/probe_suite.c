@@ -192,7 +192,7 @@ struct cct_json *cct_probe_suite(const char *backend, int np) {
   int is_small = !strcmp(backend, "host");
   struct cct_json *suite = cct_json_new_object(), *cells = cct_json_new_array();
   cct_json_set_i64(suite, "schema", 1);
-  cct_json_set_string(suite, "question", "What does each boundary of this machine cost by the piece?");
+  cct_json_set_string(suite, "question", CCT_PROBE_QUESTION);
   cct_json_set_i64(suite, "rounds", 3);
   cct_json_set_i64(suite, "samples", 20);
   cct_json_set_i64(suite, "warmup", 3);

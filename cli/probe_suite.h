@@ -5,6 +5,8 @@
 
 #include "json/json.h"
 
+#define CCT_PROBE_QUESTION "What does each boundary of this machine cost by the piece?"
+
 /* A suite.json document for `backend`, with collectives and messages over 2, 4, .. up to `np` ranks; NULL when out of
  * memory. Sizes are smaller on the host backend, whose work is the CPU's. */
 struct cct_json *cct_probe_suite(const char *backend, int np);

@@ -116,6 +116,13 @@ def interrupted_is_resumed():
     _, said = process.communicate(timeout=60)
     say(process.returncode == 3 and f"go on with: cctax tune -o {ROOT}/b --resume" in said, "an interrupt ends it with 3", said)
     say(not os.path.exists(os.path.join(ROOT, "b", "rules.csv")), "and leaves no rules")
+    tune("other", GRID.replace("-b 256K -e 64M", "-b 512K -e 128M") + " --verify no")
+    shutil.copytree(os.path.join(ROOT, "b"), os.path.join(ROOT, "mixed"))
+    shutil.rmtree(os.path.join(ROOT, "mixed", "first"))
+    shutil.move(os.path.join(ROOT, "other", "first"), os.path.join(ROOT, "mixed", "first"))
+    done = tune("mixed", "--resume")
+    say(done.returncode == 2 and "mixed/first: " in done.stderr and "not what this run was begun with" in done.stderr,
+        "another tune's run of as many cells is not taken for this one's", done.stderr)
     done = tune("b", "--resume --rounds 9")
     say(done.returncode == 2 and "goes on as its tune.json says" in done.stderr, "flags beside --resume are refused", done.stderr)
     done = tune("b", "--resume --procs 1")
