@@ -71,6 +71,15 @@ enum cct_status cct_model_set_kind(struct cct_model *model, const struct cct_jso
   return CCT_OK;
 }
 
+enum cct_status cct_model_check_length(const struct cct_model *model, const char *what, int64_t tokens) {
+  if (!model->positions || tokens <= model->positions)
+    return CCT_OK;
+  return cct_fail(CCT_USAGE,
+                  "%s of %lld tokens, and %s has %lld positions: shorter ones, a longer rope_scaling in a config.json, "
+                  "or --assume max_position_embeddings=ignore",
+                  what, (long long)tokens, model->name, (long long)model->positions);
+}
+
 enum cct_status cct_model_cut(struct cct_model *model, int64_t layers) {
   if (layers > model->n_layers)
     return cct_fail(CCT_USAGE, "--layers %lld: %s has %d layers", (long long)layers, model->name, model->n_layers);

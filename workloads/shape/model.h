@@ -59,6 +59,7 @@ struct cct_layer_kind {
 struct cct_model {
   char name[64];
   int64_t hidden, vocab;
+  int64_t positions; /* tokens that a sequence may have, whatever of them a window sees; 0: not said */
   int is_tied;
   enum cct_type weights; /* BF16, FP8 or NVFP4: of the layers' matrices; embeddings, routers, norms are bf16 */
   int64_t routing_groups, routing_groups_chosen; /* a token's experts lie in so many of the groups; 0: no such limit */
@@ -77,6 +78,8 @@ enum cct_status cct_model_load(const char *name_or_file, const char *assume, con
                                struct cct_model *model_out) CCT_CHECKED;
 void cct_model_free(struct cct_model *model); /* NULL-safe */
 
+/* CCT_USAGE where `what` ("--seq-len: a sequence") of so many tokens has more than the model has positions. */
+enum cct_status cct_model_check_length(const struct cct_model *model, const char *what, int64_t tokens) CCT_CHECKED;
 /* Keeps the first n layers. */
 enum cct_status cct_model_cut(struct cct_model *model, int64_t layers) CCT_CHECKED;
 

@@ -5,6 +5,8 @@
 
 #include "workloads/shape/model_read.h"
 
+#define MOST_POSITIONS ((int64_t)1 << 40)
+
 int cct_config_assumed(const struct cct_config *config, const char *key, char value[32]) {
   size_t length = strlen(key);
   for (const char *at = config->assume; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -104,4 +106,43 @@ enum cct_status cct_config_weights(const struct cct_config *config, enum cct_typ
                          "states the weights' type");
   enum cct_status status = cct_json_read_string(&at, &name);
   return status ? status : type_by_name(&at, name, type_out);
+}
+
+/* A rope that is scaled by a factor reaches so much farther than where it was trained; the others say their whole
+ * length. */
+static enum cct_status scale_positions(const struct cct_json_at *rope, int64_t *positions) {
+  struct cct_json_at type = cct_json_at_key(rope, "rope_type"), factor = cct_json_at_key(rope, "factor");
+  struct cct_json_at trained = cct_json_at_key(rope, "original_max_position_embeddings");
+  const char *name = NULL;
+  double times = 1;
+  enum cct_status status = cct_json_expect(rope, CCT_JSON_OBJECT);
+  if (!is_there(&type))
+    type = cct_json_at_key(rope, "type");
+  if (status || !is_there(&type)) /* rope_parameters of each kind of layer: no scaling that all share */
+    return status;
+  status = cct_json_read_string(&type, &name);
+  if (status || !strcmp(name, "llama3") || !strcmp(name, "longrope") || !strcmp(name, "su"))
+    return status;
+  if (is_there(&factor))
+    status = cct_json_read_f64(&factor, 1e-3, 1e6, &times);
+  if (!status && !strcmp(name, "yarn") && is_there(&trained))
+    status = cct_json_read_i64(&trained, 1, MOST_POSITIONS, positions);
+  *positions = (int64_t)((double)*positions * times + 0.5);
+  return status;
+}
+
+enum cct_status cct_config_positions(const struct cct_config *config, int64_t *positions_out) {
+  static const char *const keys[] = {"max_position_embeddings", NULL};
+  static const int64_t none = 0;
+  struct cct_json_at rope = cct_config_at(config, "rope_scaling");
+  char assumed[32];
+  int64_t positions;
+  enum cct_status status = cct_config_i64(config, keys, 1, MOST_POSITIONS, &none, &positions);
+  if (!rope.value)
+    rope = cct_config_at(config, "rope_parameters");
+  if (!status && positions && rope.value)
+    status = scale_positions(&rope, &positions);
+  if (!status)
+    *positions_out = cct_config_assumed(config, keys[0], assumed) ? 0 : positions;
+  return status;
 }

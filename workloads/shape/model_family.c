@@ -198,6 +198,8 @@ static enum cct_status read_widths(const struct cct_config *config, struct cct_m
     status = cct_config_i64(config, KEYS("n_group"), 0, MOST_EXPERTS, &none, &model->routing_groups);
   if (!status)
     status = cct_config_i64(config, KEYS("topk_group"), 0, MOST_EXPERTS, &none, &model->routing_groups_chosen);
+  if (!status)
+    status = cct_config_positions(config, &model->positions);
   return status ? status : cct_config_weights(config, &model->weights);
 }
 

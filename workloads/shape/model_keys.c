@@ -46,6 +46,10 @@ static const char *const used[] = {
     "qk_rope_head_dim",
     "qk_head_dim",
     "v_head_dim",
+    "max_position_embeddings",
+    "rope_scaling",
+    "rope_parameters",
+    "original_max_position_embeddings",
 };
 
 /* What costs nothing, or nothing that the parameter convention counts. */
@@ -80,7 +84,6 @@ static const char *const ignored[] = {
     "label2id",
     "layernorm_epsilon",
     "lm_head_bias",
-    "max_position_embeddings",
     "max_sequence_length",
     "min_length",
     "max_length",
@@ -93,7 +96,6 @@ static const char *const ignored[] = {
     "num_mtp_modules",
     "mtp_transformer_layers",
     "num_nextn_predict_layers",
-    "original_max_position_embeddings",
     "output_attentions",
     "output_hidden_states",
     "output_router_logits",
@@ -110,8 +112,6 @@ static const char *const ignored[] = {
     "return_dict",
     "rms_norm_eps",
     "rope_interleave",
-    "rope_parameters",
-    "rope_scaling",
     "rope_theta",
     "rotary_dim",
     "rotary_emb_base",
@@ -300,7 +300,7 @@ static enum cct_status check_assumptions(const struct cct_config *config) {
       return cct_fail(CCT_USAGE, "--assume %s: %s has no such key", key, config->root.source);
     cct_config_assumed(config, key, value);
     int is_quantization = !strcmp(key, "quantization_config");
-    if (is_in(key, used, COUNT(used)) && !is_quantization)
+    if (is_in(key, used, COUNT(used)) && !is_quantization && strcmp(key, "max_position_embeddings") != 0)
       return cct_fail(CCT_USAGE, "--assume %s: this key is modelled; change it in the file", key);
     if (strcmp(value, "ignore") &&
         !(is_quantization && (!strcmp(value, "bf16") || !strcmp(value, "fp8") || !strcmp(value, "nvfp4"))))

@@ -33,6 +33,9 @@ struct cct_json_at cct_config_at(const struct cct_config *config, const char *ke
 /* The first of the NULL-terminated spellings that is there. */
 enum cct_status cct_config_i64(const struct cct_config *config, const char *const *spellings, int64_t min, int64_t max,
                                const int64_t *standard, int64_t *value_out) CCT_CHECKED;
+/* Positions that the rope reaches, 0 where the config does not say or --assume ignores it: vLLM's rule
+ * (vllm/config/model.py, _get_and_verify_max_len). */
+enum cct_status cct_config_positions(const struct cct_config *config, int64_t *positions_out) CCT_CHECKED;
 enum cct_status cct_config_weights(const struct cct_config *config, enum cct_type *type_out) CCT_CHECKED;
 
 enum cct_status cct_model_read_family(const struct cct_config *config, const struct cct_family *family,

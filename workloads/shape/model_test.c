@@ -21,11 +21,13 @@ static void presets_have_their_totals(void **state) {
   static const struct {
     const char *name;
     double total;
+    int64_t positions;
   } rows[] = {
-      {"qwen3-0.6b", 0.5960},    {"qwen3-8b", 8.1907},          {"qwen3-14b", 14.7683},    {"qwen2.5-72b", 72.7054},
-      {"llama-3.1-8b", 8.0303},  {"llama-3.3-70b", 70.5537},    {"phi-4-mini", 3.8360},    {"qwen3-30b-a3b", 30.5321},
-      {"minimax-m2", 228.6893},  {"qwen3-235b-a22b", 235.0936}, {"mixtral-8x7b", 46.7028}, {"gpt-oss-20b", 20.9079},
-      {"deepseek-r1", 671.0264},
+      {"qwen3-0.6b", 0.5960, 40960},     {"qwen3-8b", 8.1907, 40960},       {"qwen3-14b", 14.7683, 40960},
+      {"qwen2.5-72b", 72.7054, 131072},  {"llama-3.1-8b", 8.0303, 131072},  {"llama-3.3-70b", 70.5537, 131072},
+      {"phi-4-mini", 3.8360, 131072},    {"qwen3-30b-a3b", 30.5321, 40960}, {"qwen3-235b-a22b", 235.0936, 40960},
+      {"minimax-m2", 228.6893, 196608},  {"mixtral-8x7b", 46.7028, 32768},  {"gpt-oss-20b", 20.9079, 131072},
+      {"deepseek-r1", 671.0264, 163840},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct cct_model model;
@@ -33,8 +35,24 @@ static void presets_have_their_totals(void **state) {
     double total = cct_model_parameters(&model) / 1e9;
     if (fabs(total - rows[i].total) > 0.00005)
       fail_msg("%s has %.4f e9 parameters, not %.4f e9", rows[i].name, total, rows[i].total);
+    if (model.positions != rows[i].positions)
+      fail_msg("%s has %lld positions", rows[i].name, (long long)model.positions);
     cct_model_free(&model);
   }
+}
+
+/* What their published config.json say beyond widths. */
+static void presets_have_their_windows_and_groups(void **state) {
+  (void)state;
+  struct cct_model model;
+  assert_int_equal(cct_model_load("gpt-oss-20b", NULL, NULL, &model), CCT_OK);
+  for (int layer = 0; layer < model.n_layers; layer++)
+    assert_int_equal(cct_model_layer(&model, layer)->window, layer % 2 ? 0 : 128);
+  cct_model_free(&model);
+  assert_int_equal(cct_model_load("deepseek-r1", NULL, NULL, &model), CCT_OK);
+  assert_int_equal(model.routing_groups, 8);
+  assert_int_equal(model.routing_groups_chosen, 4);
+  cct_model_free(&model);
 }
 
 static void active_parameters_count_the_chosen_experts(void **state) {
@@ -128,6 +146,52 @@ static enum cct_status load_text(const char *text, const char *assume) {
   "{\"model_type\":\"qwen3\",\"torch_dtype\":\"bfloat16\",\"num_hidden_layers\":2,\"num_attention_heads\":4,"          \
   "\"intermediate_size\":64,\"vocab_size\":100" extra "}"
 
+/* vLLM's rule (vllm/config/model.py, _get_and_verify_max_len): a rope that is scaled by a factor reaches so much
+ * farther than the positions it was trained on; llama3 and longrope say the whole length themselves. A window is no
+ * limit. */
+static void positions_follow_the_rope(void **state) {
+  (void)state;
+#define REACH(rest) CONFIG(",\"hidden_size\":64,\"max_position_embeddings\":4096" rest)
+  static const struct {
+    const char *text, *assume;
+    int64_t positions;
+  } rows[] = {
+      {CONFIG(",\"hidden_size\":64"), NULL, 0},
+      {REACH(""), NULL, 4096},
+      {REACH(",\"sliding_window\":512,\"use_sliding_window\":true,\"max_window_layers\":0"), NULL, 4096},
+      {REACH(",\"rope_scaling\":null"), NULL, 4096},
+      {REACH(",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.5}"), NULL, 10240},
+      {REACH(",\"rope_scaling\":{\"rope_type\":\"dynamic\",\"factor\":2}"), NULL, 8192},
+      {REACH(",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"original_max_position_embeddings\":1024}"), NULL,
+       40960},
+      {REACH(",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}"), NULL, 16384},
+      {REACH(",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":2048}"),
+       NULL, 8192},
+      {REACH(",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\"}}"), NULL, 4096},
+      {REACH(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"original_max_position_embeddings\":512}"),
+       NULL, 4096},
+      {REACH(",\"rope_scaling\":{\"type\":\"longrope\",\"long_factor\":[1,2]}"), NULL, 4096},
+      {REACH(",\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[16,24,24]}"), NULL, 4096},
+      {REACH(",\"rope_scaling\":{\"type\":\"video_rope\",\"factor\":null}"), NULL, 4096},
+      {REACH(""), "max_position_embeddings=ignore", 0},
+      {REACH(",\"rope_scaling\":{\"type\":\"linear\",\"factor\":-1}"), NULL, -1},
+      {REACH(",\"rope_scaling\":{\"type\":7,\"factor\":2}"), NULL, -1},
+      {REACH(",\"rope_scaling\":\"yarn\""), NULL, -1},
+      {CONFIG(",\"hidden_size\":64,\"max_position_embeddings\":0"), NULL, -1},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char path[] = "/tmp/cctax-model-XXXXXX.json";
+    struct cct_model model = {.positions = -1};
+    write_temporary(path, rows[i].text);
+    enum cct_status status = cct_model_load(path, rows[i].assume, NULL, &model);
+    unlink(path);
+    if (status != (rows[i].positions < 0 ? CCT_USAGE : CCT_OK) || model.positions != rows[i].positions)
+      fail_msg("%s: %lld positions, not %lld", rows[i].text, (long long)model.positions, (long long)rows[i].positions);
+    if (!status)
+      cct_model_free(&model);
+  }
+}
+
 static void bad_input_is_refused(void **state) {
   (void)state;
   assert_int_equal(load_text(CONFIG(",\"hidden_size\":64"), NULL), CCT_OK);
@@ -218,10 +282,12 @@ static void a_generic_file_stands_in(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(presets_have_their_totals),
+      cmocka_unit_test(presets_have_their_windows_and_groups),
       cmocka_unit_test(active_parameters_count_the_chosen_experts),
       cmocka_unit_test(real_shaped_files_are_read),
       cmocka_unit_test(a_sliding_window_is_a_property_of_layers),
       cmocka_unit_test(leading_layers_of_deepseek_are_dense),
+      cmocka_unit_test(positions_follow_the_rope),
       cmocka_unit_test(bad_input_is_refused),
       cmocka_unit_test(what_is_not_modelled_needs_an_assumption),
       cmocka_unit_test(a_generic_file_stands_in),

@@ -238,6 +238,13 @@ static enum cct_status fill(const struct cct_model *model, const struct cct_layo
     status = plan_stages(cell, serve);
   if (!status)
     status = plan_requests(cell, serve);
+  if (!status)
+    status = cct_model_check_length(model,
+                                    v[CCT_OPT_TRACE].has_value ? "--trace: a request"
+                                    : v[CCT_OPT_RANDOM_RANGE_RATIO].f > 0
+                                        ? "--input-len, --output-len and --random-range-ratio: a request"
+                                        : "--input-len and --output-len: a request",
+                                    serve->longest);
   if (!status && v[CCT_OPT_SLO].has_value)
     status = cct_slo_parse(v[CCT_OPT_SLO].s, &serve->slo);
   if (!status)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/heard.h"
 #include "workloads/program/counts.h"
 #include "workloads/shape/cell.h"
 #include "workloads/shape/footprint.h"
@@ -124,20 +125,23 @@ static void latent_attention_decodes_absorbed(void **state) {
 }
 
 /* gpt-oss: every other layer sees 128 tokens; 64 heads of 64. Prefill: w (w + 1) / 2 + (n - w) w pairs in a window. */
+/* Layers of gpt-oss see 128 tokens and all of them by turns: one of each, as the difference that it makes. */
 static void windows_cut_pairs_and_cache(void **state) {
   (void)state;
-  char words[1200];
-  const char *source = getenv("CCT_SOURCE");
-  const char *form = "model %s/tests/data/models/gpt-oss-like.json weights bf16 layout tp=1 workload %s";
-  snprintf(words, sizeof words, form, source ? source : ".", "decode batch 1 layers 2");
-  struct cct_counts windowed = cct_fixture_count(words, NULL);
-  struct cct_counts full = cct_fixture_count("model gpt-oss-20b workload decode layout tp=1 batch 1 layers 2", NULL);
-  cct_fixture_same(full.flops - windowed.flops, 4.0 * 4096 * (1536 - 128), "decode flops");
-  cct_fixture_same(full.hbm_bytes - windowed.hbm_bytes, 2.0 * 8 * 64 * 2 * (1536 - 128), "cache bytes");
-  snprintf(words, sizeof words, form, source ? source : ".", "prefill layers 2 input-len 1000");
-  windowed = cct_fixture_count(words, NULL);
-  full = cct_fixture_count("model gpt-oss-20b workload prefill layout tp=1 layers 2 input-len 1000", NULL);
-  cct_fixture_same(full.flops - windowed.flops, 4.0 * 4096 * (500500 - (128 * 129 / 2 + 872 * 128)), "prefill flops");
+  static const char *const forms[] = {"decode batch 1", "prefill input-len 1000"};
+  for (int i = 0; i < 2; i++) {
+    struct cct_counts of[4];
+    char words[128];
+    for (int layers = 1; layers <= 3; layers++) {
+      snprintf(words, sizeof words, "model gpt-oss-20b layout tp=1 layers %d workload %s", layers, forms[i]);
+      of[layers] = cct_fixture_count(words, NULL);
+    }
+    double flops = 2 * of[2].flops - of[1].flops - of[3].flops; /* a full layer less a windowed one */
+    double bytes = 2 * of[2].hbm_bytes - of[1].hbm_bytes - of[3].hbm_bytes;
+    cct_fixture_same(flops, 4.0 * 4096 * (i ? 500500 - (128 * 129 / 2 + 872 * 128) : 1536 - 128), "pairs");
+    cct_fixture_same(bytes, i ? 0 : 2.0 * 8 * 64 * 2 * (1536 - 128),
+                     "cache"); /* a prompt's is all read by some query */
+  }
 }
 
 static void weights_shrink_with_their_type(void **state) {
@@ -267,6 +271,45 @@ static void cells_that_make_no_step_are_refused(void **state) {
   }
 }
 
+/* A token's place has to be one of those that the model knows, whatever of them a window sees. */
+static void requests_beyond_the_positions_are_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *words, *line; /* NULL: it is a step */
+  } rows[] = {
+      {"model qwen3-8b workload prefill layout tp=8 input-len 40960", NULL},
+      {"model qwen3-8b workload prefill layout tp=8 input-len 40961",
+       "--input-len: a prompt of 40961 tokens, and qwen3-8b has 40960 positions"},
+      {"model qwen3-8b workload decode layout tp=8 input-len 40000 output-len 960", NULL},
+      {"model qwen3-8b workload decode layout tp=8 input-len 40000 output-len 961",
+       "--input-len and --output-len: a request of 40961 tokens, and qwen3-8b has 40960 positions"},
+      {"model qwen3-8b workload decode layout tp=8 input-len 50000 assume max_position_embeddings=ignore", NULL},
+      {"model qwen3-8b workload train layout tp=8 layers 1 seq-len 65536",
+       "--seq-len: a sequence of 65536 tokens, and qwen3-8b has 40960 positions"},
+      {"model gpt-oss-20b workload prefill layout tp=8 input-len 131073",
+       "--input-len: a prompt of 131073 tokens, and gpt-oss-20b has 131072 positions"},
+      {"model qwen3-8b workload serve layout tp=8 input-len 40000 output-len 960 max-seqs 4", NULL},
+      {"model qwen3-8b workload serve layout tp=8 input-len 30000 output-len 1000 random-range-ratio 0.5",
+       "--input-len, --output-len and --random-range-ratio: a request of 46500 tokens, and qwen3-8b has 40960 "
+       "positions"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct cct_step step = {0};
+    char line[320] = "";
+    listen();
+    enum cct_status status = cct_fixture_build(rows[i].words, &step);
+    hear();
+    if (rows[i].line)
+      snprintf(line, sizeof line,
+               "cctax: %s: shorter ones, a longer rope_scaling in a config.json, or --assume "
+               "max_position_embeddings=ignore\n",
+               rows[i].line);
+    assert_string_equal(said, line);
+    assert_int_equal(status, rows[i].line ? CCT_USAGE : CCT_OK);
+    cct_step_free(&step);
+  }
+}
+
 static void a_program_cell_is_what_was_printed(void **state) {
   (void)state;
   struct cct_step step, again;
@@ -306,6 +349,7 @@ int main(void) {
       cmocka_unit_test(every_preset_in_every_layout_is_performable),
       cmocka_unit_test(weights_agree_with_the_footprint),
       cmocka_unit_test(cells_that_make_no_step_are_refused),
+      cmocka_unit_test(requests_beyond_the_positions_are_refused),
       cmocka_unit_test(a_program_cell_is_what_was_printed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

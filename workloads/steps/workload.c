@@ -115,6 +115,22 @@ static enum cct_status build_job(const struct request *request, int is_checkpoin
   return status;
 }
 
+/* serve knows its longest request itself. */
+static enum cct_status check_length(const struct cct_model *model, const struct cct_options *cell) {
+  int64_t input = cell->v[CCT_OPT_INPUT_LEN].i;
+  switch (cct_cell_workload(cell)) {
+  case CCT_WORKLOAD_TRAIN:
+    return cct_model_check_length(model, "--seq-len: a sequence", cell->v[CCT_OPT_SEQ_LEN].i);
+  case CCT_WORKLOAD_PREFILL:
+    return cct_model_check_length(model, "--input-len: a prompt", input);
+  case CCT_WORKLOAD_DECODE:
+    return cct_model_check_length(model, "--input-len and --output-len: a request",
+                                  input + cell->v[CCT_OPT_OUTPUT_LEN].i);
+  default:
+    return CCT_OK;
+  }
+}
+
 enum cct_status cct_step_build_model(const struct cct_model *model, const struct cct_layout *layout,
                                      const struct cct_options *cell, struct cct_step *step_out) {
   struct request request = {model, layout, cell, NULL, NULL};
@@ -124,6 +140,8 @@ enum cct_status cct_step_build_model(const struct cct_model *model, const struct
   enum cct_status status = find_template(cell, &request.template);
   if (!status)
     status = cct_layout_check(layout, model);
+  if (!status)
+    status = check_length(model, cell);
   if (!status && !is_training && cell->v[CCT_OPT_CHECKPOINT_EVERY].has_value)
     status = cct_fail(CCT_USAGE, "--checkpoint-every: only training has checkpoints");
   if (!status && cct_cell_workload(cell) == CCT_WORKLOAD_SERVE)
