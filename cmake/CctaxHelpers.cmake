@@ -49,7 +49,8 @@ function(cct_script_test name)
 endfunction()
 
 # Open MPI: root is what containers are, more ranks than cores is what CI has, and without `oversubscribe` waiting ranks
-# do not yield (1000 times slower); single_copy none avoids a warning in user namespaces.
+# do not yield (1000 times slower); single_copy none avoids a warning in user namespaces; ob1 is what the search for a fabric
+# ends with here, after 0.2 s a start.
 # Leaks: the suppressions name Open MPI's, by stacks that only the slow unwinder finds. intercept_tls_get_addr: gcc 12's
 # libasan takes the thread-local block of a library that was opened late for one of glibc 2.19 where its own allocator put
 # it 16 bytes into a page, reads its own header as the block's place, and LeakSanitizer then scans an address that is none
@@ -59,7 +60,7 @@ set(CCT_TEST_ENVIRONMENT
   CCT_SOURCE=${PROJECT_SOURCE_DIR} CCT_BINARY=${PROJECT_BINARY_DIR}
   "CCTAX_DATA=${PROJECT_SOURCE_DIR}/data"
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-  OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+  OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_pml=ob1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
   "ASAN_OPTIONS=fast_unwind_on_malloc=0:intercept_tls_get_addr=0" "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
 
 function(cct_test_properties name labels timeout)
