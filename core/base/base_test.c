@@ -10,9 +10,11 @@
 #include <cmocka.h>
 
 #include "base/data.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/world.h"
+#include "tests/heard.h"
 
 static void sizes_are_read_as_powers_of_1024(void **state) {
   (void)state;
@@ -141,8 +143,27 @@ static void data_is_found_by_name_or_file(void **state) {
   assert_int_equal(cct_data_path("models", "model", "qwen3-8b", path, 8), CCT_USAGE);
 }
 
+/* Where one question asks another, both muted, the outer one stays so. */
+static void what_is_muted_is_kept(void **state) {
+  (void)state;
+  listen();
+  cct_log_mute(1);
+  cct_log_mute(1);
+  (void)cct_fail(CCT_USAGE, "inner");
+  cct_log_mute(0);
+  (void)cct_fail(CCT_USAGE, "outer");
+  cct_warn("outer");
+  cct_log_mute(0);
+  cct_log_mute(0);
+  cct_warn("heard");
+  hear();
+  assert_string_equal(said, "cctax: warning: heard\n");
+  assert_string_equal(cct_log_last(), "outer");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_muted_is_kept),
       cmocka_unit_test(sizes_are_read_as_powers_of_1024),
       cmocka_unit_test(numbers_are_whole_or_refused),
       cmocka_unit_test(units_read_well),

@@ -51,7 +51,7 @@ void cct_log_mute(int mute) {
   if (joined)
     joined->mute(mute);
   else
-    is_muted = mute;
+    is_muted = mute ? is_muted + 1 : is_muted > 0 ? is_muted - 1 : 0;
 }
 
 const char *cct_log_last(void) {
@@ -72,7 +72,7 @@ static void tell(void (*joined_tell)(const char *, ...), const char *level, int 
 void cct_warn(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  tell(joined ? joined->warn : NULL, "warning: ", 0, format, args);
+  tell(joined ? joined->warn : NULL, "warning: ", is_muted, format, args);
   va_end(args);
 }
 

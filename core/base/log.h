@@ -19,8 +19,8 @@ enum cct_status cct_fail(enum cct_status status, const char *format, ...) CCT_PR
 #endif
 /* What the last cct_fail of this thread said, without the speaker; "" before the first. For a record's reason. */
 const char *cct_log_last(void);
-/* cct_fail of this thread keeps its line for cct_log_last and prints nothing: where many ranks fail alike, one speaks.
- */
+/* cct_fail of this thread keeps its line for cct_log_last and prints nothing, nor does cct_warn, until as many 0 have
+ * followed as 1: where many ranks fail alike, one speaks. */
 void cct_log_mute(int mute);
 void cct_warn(const char *format, ...) CCT_PRINTF(1, 2);
 void cct_note(const char *format, ...) CCT_PRINTF(1, 2); /* silent after cct_log_quiet(1) */
