@@ -71,9 +71,11 @@ static void add_buffers(struct cct_emit *e) {
   e->b_hidden = cct_program_add_buffer(p, "hidden", cct_per_slot(hidden * 2, e->s_tokens), CCT_MEM_DEVICE, 0);
   e->b_wide = cct_program_add_buffer(p, "wide", cct_per_slot(widest(e) * 2, e->s_tokens), CCT_MEM_DEVICE, 0);
   e->b_experts = e->b_expert_wide = e->b_dispatched = -1;
-  if (e->moe.groups) {
+  if (e->moe.groups && e->g_ep >= 0) {
     int64_t received = (int64_t)(e->moe.copies * (double)hidden + 1) * 2;
     e->b_dispatched = cct_program_add_buffer(p, "dispatched", cct_per_slot(received, e->s_shard), CCT_MEM_DEVICE, 0);
+  }
+  if (e->moe.groups) {
     e->b_experts = cct_program_add_buffer(p, "expert_rows", cct_per_slot(e->moe.groups * hidden * 2, e->s_rows),
                                           CCT_MEM_DEVICE, 0);
     e->b_expert_wide = cct_program_add_buffer(
