@@ -42,22 +42,6 @@ static enum cct_status check_request(const struct cct_options *options, int n_ar
   return CCT_OK;
 }
 
-/* Of a plan's own flags and the one that is swept; what only some layouts read passes. */
-static enum cct_status refuse_unread(const struct cct_options *options, enum cct_option_id swept) {
-  char why[128];
-  for (int id = 0; id < CCT_OPTION_COUNT; id++) {
-    if (cct_option_table[id].scope != CCT_SCOPE_CELL || (!options->v[id].is_set && id != (int)swept))
-      continue;
-    enum cct_reading reading = cct_cell_reads(options, (enum cct_option_id)id, why, NULL);
-    if (reading == CCT_OF_OTHER_WORKLOADS)
-      return cct_fail(CCT_USAGE, "--%s: %s, and --workload is %s", cct_option_table[id].name, why,
-                      options->v[CCT_OPT_WORKLOAD].s);
-    if (reading != CCT_READ && id != (int)swept)
-      return cct_fail(CCT_USAGE, "--%s: %s", cct_option_table[id].name, why);
-  }
-  return CCT_OK;
-}
-
 static const char *sweep_value(const struct sweep *sweep, int index) {
   const char *at = sweep->values;
   while (at && index--)
@@ -93,6 +77,54 @@ static enum cct_status read_sweep(const struct cct_options *options, struct swee
   for (int i = 0; !status && i < sweep->n; i++)
     status = cct_option_set(&trial, sweep->id, sweep_value(sweep, i), "--sweep");
   cct_options_free(&trial);
+  return status;
+}
+
+/* The cell of one swept value in one of the layouts; both counted from 0. */
+static enum cct_status planned_cell(const struct cct_options *options, const struct sweep *sweep, int value, int layout,
+                                    struct cct_options *cell_out) {
+  const char *at = options->v[CCT_OPT_LAYOUTS].has_value ? options->v[CCT_OPT_LAYOUTS].s : "all";
+  char text[128];
+  while (layout--)
+    at = strchr(at, '/') + 1;
+  snprintf(text, sizeof text, "%.*s", (int)strcspn(at, "/"), at);
+  enum cct_status status = cct_options_copy(options, cell_out);
+  if (!status && sweep->values)
+    status = cct_option_set(cell_out, sweep->id, sweep_value(sweep, value), "--sweep");
+  if (!status && *text)
+    status = cct_option_set(cell_out, CCT_OPT_LAYOUT, text, "--layouts");
+  return status;
+}
+
+static enum cct_status refuse_keys(const struct cct_options *cells, int n) {
+  char why[200];
+  for (int i = 0; i < CCT_OPTION_COUNT; i++) {
+    enum cct_option_id id = (enum cct_option_id)i;
+    if (cct_option_table[i].scope != CCT_SCOPE_CELL || !cct_cells_ignore(cells, n, id, why))
+      continue;
+    if (cct_cell_reads(cells, id, why, NULL) == CCT_OF_OTHER_WORKLOADS)
+      return cct_fail(CCT_USAGE, "--%s: %s, and --workload is %s", cct_option_table[i].name, why,
+                      cells->v[CCT_OPT_WORKLOAD].s);
+    return cct_fail(CCT_USAGE, "--%s: %s", cct_option_table[i].name, why);
+  }
+  return CCT_OK;
+}
+
+/* What one layout, or one swept value, reads is enough. */
+static enum cct_status refuse_unread(const struct cct_options *options, const struct sweep *sweep) {
+  int n_layouts = 1, n = 0;
+  const char *at = options->v[CCT_OPT_LAYOUTS].s;
+  while (at && (at = strchr(at, '/')) && at++)
+    n_layouts++;
+  struct cct_options *cells = calloc((size_t)(sweep->n * n_layouts), sizeof *cells);
+  enum cct_status status = cells ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
+  for (; !status && n < sweep->n * n_layouts; n += !status)
+    status = planned_cell(options, sweep, n / n_layouts, n % n_layouts, &cells[n]);
+  if (!status)
+    status = refuse_keys(cells, n);
+  for (int i = 0; cells && i < sweep->n * n_layouts; i++)
+    cct_options_free(&cells[i]);
+  free(cells);
   return status;
 }
 
@@ -330,7 +362,7 @@ enum cct_status cct_cmd_plan(const struct cct_options *options, const char *cons
   if (!status)
     status = read_sweep(options, &sweep);
   if (!status)
-    status = refuse_unread(options, sweep.id);
+    status = refuse_unread(options, &sweep);
   if (!status)
     status = cct_planner_open(options, &planner);
   if (status)

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "workloads/shape/cell.h"
+#include "workloads/shape/model.h"
 
 /* ---- what a cell says ---- */
 
@@ -17,6 +19,22 @@ static int may_be_parallel(const struct cct_options *cell, const char *name, int
     return unknown;
   const char *at = strstr(layout, name);
   return at && strtol(at + 3, NULL, 10) > 1;
+}
+
+/* 0: the model is read, and none of its layers has experts. Whoever builds the step judges model and layout. */
+static int may_have_experts(const struct cct_options *cell) {
+  struct cct_model model = {0};
+  if (!cell->v[CCT_OPT_MODEL].has_value || may_be_parallel(cell, "ep=", 0))
+    return 1;
+  cct_log_mute(1);
+  int is_read =
+      !cct_model_load(cell->v[CCT_OPT_MODEL].s, cell->v[CCT_OPT_ASSUME].s, cell->v[CCT_OPT_WEIGHTS].s, &model);
+  if (is_read && cell->v[CCT_OPT_LAYERS].has_value)
+    is_read = !cct_model_cut(&model, cell->v[CCT_OPT_LAYERS].i);
+  cct_log_mute(0);
+  int may = !is_read || cct_model_has_experts(&model);
+  cct_model_free(&model);
+  return may;
 }
 
 static int is_word(const struct cct_options *cell, enum cct_option_id id, const char *words) {
@@ -115,6 +133,8 @@ static int probe_reads(const struct cct_options *cell, enum cct_option_id id) {
                    "h2d d2h d2d p2p hbm blocked-h2d blocked-d2h both streams threads load save");
   case CCT_OPT_MEMORY:
     return is_word(cell, CCT_OPT_PROBE_NAME, "h2d d2h blocked-h2d blocked-d2h both threads load save");
+  case CCT_OPT_CLOSE:
+    return is_word(cell, CCT_OPT_PROBE_NAME, "submission graph h2d d2h d2d p2p gemm hbm");
   case CCT_OPT_TYPE:
   case CCT_OPT_GEMM_SHAPE:
     return is_word(cell, CCT_OPT_PROBE_NAME, "gemm");
@@ -162,17 +182,32 @@ static const char *model_lacks(const struct cct_options *cell, enum cct_option_i
   case CCT_OPT_CHECKPOINT:
   case CCT_OPT_MEMORY:
     return v[CCT_OPT_CHECKPOINT_EVERY].has_value ? NULL : "needs --checkpoint-every";
+  case CCT_OPT_ALLREDUCE:
+  case CCT_OPT_SEQUENCE_PARALLEL:
+    return may_be_parallel(cell, "tp=", 1) ? NULL : "needs a layout with tp above 1";
   case CCT_OPT_OVERLAP_PARAM:
     if (!is_word(cell, CCT_OPT_OPTIMIZER, "adam-zero1"))
       return "needs --optimizer adam-zero1";
     return may_be_parallel(cell, "dp=", 1) ? NULL : "needs a layout with dp above 1";
+  case CCT_OPT_BUCKET_BYTES:
+    if (!is_word(cell, CCT_OPT_OVERLAP_GRAD, "on"))
+      return "needs --overlap-grad-reduce on";
+    return may_be_parallel(cell, "dp=", 1) || v[CCT_OPT_CHECKPOINT_EVERY].has_value
+               ? NULL
+               : "needs a layout with dp above 1, or --checkpoint-every";
+  case CCT_OPT_OPTIMIZER:
   case CCT_OPT_OVERLAP_GRAD:
     return may_be_parallel(cell, "dp=", 1) ? NULL : "needs a layout with dp above 1";
   case CCT_OPT_DISPATCH:
   case CCT_OPT_ROUTING:
   case CCT_OPT_DISPATCH_TYPE:
   case CCT_OPT_COMBINE_TYPE:
-    return may_be_parallel(cell, "ep=", 1) ? NULL : "needs a layout with ep above 1";
+    if (!may_be_parallel(cell, "ep=", 1))
+      return "needs a layout with ep above 1";
+    return may_have_experts(cell) ? NULL : "the model has no experts";
+  case CCT_OPT_SKEW:
+  case CCT_OPT_CAPACITY:
+    return may_have_experts(cell) ? NULL : "the model has no experts";
   default:
     return NULL;
   }

@@ -38,13 +38,13 @@ static void a_cell_keeps_what_matters(void **state) {
        "\"model\":\"qwen3-8b\","
        "\"np\":8,\"output_len\":1024,\"overlap\":\"off\",\"workload\":\"decode\"}"},
       {"{\"workload\":\"train\",\"model\":\"m\",\"layout\":\"ep=8,dp=8\",\"seq_len\":128}",
-       "{\"accumulation\":1,\"allreduce\":\"nccl\",\"combine_type\":\"bf16\",\"dispatch\":\"per-expert\",\"grad_type\":"
+       "{\"accumulation\":1,\"combine_type\":\"bf16\",\"dispatch\":\"per-expert\",\"grad_type\":"
        "\"bf16\",\"graph\":"
        "\"none\",\"layout\":\"ep=8,dp=8\","
        "\"micro_batch\":1,\"model\":\"m\",\"optimizer\":\"adam\",\"overlap_grad_reduce\":\"on\",\"recompute\":\"none\","
        "\"routing\":\"padded\",\"seq_"
        "len\":128,"
-       "\"sequence_parallel\":\"on\",\"skew\":\"uniform\",\"workload\":\"train\"}"},
+       "\"skew\":\"uniform\",\"workload\":\"train\"}"},
       {"{\"workload\":\"collective\",\"np\":8}", "{\"allreduce\":\"nccl\",\"bytes\":1048576,\"calls\":1,\"collective\":"
                                                  "\"all_reduce\",\"graph\":\"none\",\"np\":8,"
                                                  "\"type\":\"bf16\",\"workload\":\"collective\"}"},
@@ -52,7 +52,7 @@ static void a_cell_keeps_what_matters(void **state) {
        "{\"bytes\":4096,\"calls\":1,\"memory\":\"pinned\",\"np\":1,\"probe\":\"h2d\",\"workload\":\"probe\"}"},
       {"{\"workload\":\"serve\",\"model\":\"m\",\"layout\":\"tp=1\",\"request_rate\":5,\"kv_tokens\":4096,"
        "\"speculate\":2,\"acceptance\":0.5}",
-       "{\"acceptance\":0.5,\"allreduce\":\"nccl\",\"arrivals\":\"seconds\",\"burstiness\":1.0,\"chunked_prefill\":"
+       "{\"acceptance\":0.5,\"arrivals\":\"seconds\",\"burstiness\":1.0,\"chunked_prefill\":"
        "\"on\","
        "\"graph\":\"full\",\"host_us\":0.0,\"input_len\":1024,\"kv_tokens\":4096,\"layout\":\"tp="
        "1\","

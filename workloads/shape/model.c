@@ -17,8 +17,8 @@ double cct_weight_bytes(enum cct_type type, double elements) {
 }
 
 int cct_model_has_experts(const struct cct_model *model) {
-  for (int i = 0; i < model->n_kinds; i++)
-    if (model->kinds[i].experts)
+  for (int layer = 0; layer < model->n_layers; layer++) /* of those that --layers left */
+    if (cct_model_layer(model, layer)->experts)
       return 1;
   return 0;
 }

@@ -201,9 +201,10 @@ static void plan_sizes(const struct cct_model *model, struct cct_serve *serve) {
   }
 }
 
-static enum cct_status check_cell(const struct cct_layout *layout, const struct cct_options *cell) {
-  if (layout->ep > 1 && (!is_word(cell, CCT_OPT_SKEW, "uniform") || !is_word(cell, CCT_OPT_ROUTING, "padded") ||
-                         cell->v[CCT_OPT_CAPACITY].has_value))
+static enum cct_status check_cell(const struct cct_model *model, const struct cct_options *cell) {
+  if (cct_model_has_experts(model) &&
+      (!is_word(cell, CCT_OPT_SKEW, "uniform") || !is_word(cell, CCT_OPT_ROUTING, "padded") ||
+       cell->v[CCT_OPT_CAPACITY].has_value))
     return cct_fail(CCT_USAGE, "serve: experts are chosen alike and padded; leave --skew, --routing and "
                                "--capacity-factor to prefill and decode");
   if (cell->v[CCT_OPT_BATCH].is_set)
@@ -233,7 +234,7 @@ static enum cct_status fill(const struct cct_model *model, const struct cct_layo
       .seed = (uint64_t)v[CCT_OPT_SEED].i,
   };
   plan_captures(serve);
-  enum cct_status status = check_cell(layout, cell);
+  enum cct_status status = check_cell(model, cell);
   if (!status)
     status = plan_stages(cell, serve);
   if (!status)
