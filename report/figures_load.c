@@ -137,7 +137,7 @@ static void put_ranges(const struct drawing *drawing, struct cct_figure *figure)
     is_log[p] = panel->is_log;
     has_tail[p] = panel->tail != panel->value;
   }
-  cct_text_add(&figure->numbers, "\nLIMITS = %d", limits);
+  cct_text_add(&figure->numbers, "\nLIMITS = %d; INTERVALS = %d", limits, drawing->has_interval);
   cct_figure_numbers(figure, "LO", lo, drawing->n_panels);
   cct_figure_numbers(figure, "HI", hi, drawing->n_panels);
   cct_figure_numbers(figure, "LIMIT", limit, drawing->n_panels);

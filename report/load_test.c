@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "report/figure_parts.h"
 #include "report/figures.h"
 #include "report/load.h"
 #include "report/report_made_test.h"
+#include "tests/scratch.h"
 
 #define MODEL "\"layout\":\"tp=1\",\"model\":\"qwen3-8b\",\"slo\":\"ttft=200ms,tpot=10ms\",\"workload\":\"serve\"}"
 
@@ -144,6 +146,42 @@ static void axes_fit_what_they_show(void **state) {
   near(ticks[5], 128, 0);
 }
 
+/* The places of the vertical lines of the first arm's colour above `bottom`: of solid ones, of dashed ones. */
+static void find_intervals(const char *svg, double bottom, double places[2][64], int n[2]) {
+  n[0] = n[1] = 0;
+  for (const char *path = svg; (path = strstr(path, "<path stroke='rgb(  0, 114, 178)'")); path++) {
+    const char *end = strchr(path, '>'), *dash = strstr(path, "stroke-dasharray");
+    int is_dashed = dash && dash < end;
+    for (const char *at = path; (at = strchr(at, 'M')) && at < end; at++) {
+      double x[2], y[2];
+      if (sscanf(at, "M%lf,%lf L%lf,%lf", &x[0], &y[0], &x[1], &y[1]) == 4 && fabs(x[0] - x[1]) < 1e-9 && y[0] < bottom)
+        places[is_dashed][n[is_dashed]++] = x[0];
+    }
+  }
+}
+
+/* The intervals of a median and of its 99th percentile stand side by side, the latter dashed: they may overlap. */
+static void a_tail_is_told_from_its_median(void **state) {
+  (void)state;
+  static const char *const keys[] = {"{\"arrivals\":\"closed\",\"concurrency\":1," MODEL,
+                                     "{\"arrivals\":\"closed\",\"concurrency\":2," MODEL};
+  char path[128], *svg;
+  double places[2][64];
+  size_t length;
+  int n[2];
+  make_loads(keys, 2, 3);
+  assert_int_equal(cct_figure_draw(&figures.items[0], scratch), CCT_OK);
+  snprintf(path, sizeof path, "%s/load_concurrency.svg", scratch);
+  assert_int_equal(cct_read_file(path, 1 << 24, &svg, &length), CCT_OK);
+  find_intervals(svg, figures.items[0].height / 2, places, n);
+  free(svg);
+  assert_int_equal(n[0], 4); /* two panels in the upper half, of two points each */
+  assert_int_equal(n[1], 4);
+  for (int i = 0; i < n[1]; i++)
+    for (int k = 0; k < n[0]; k++)
+      assert_true(fabs(places[1][i] - places[0][k]) > 2.5);
+}
+
 /* More lines than a page has room for are counted. */
 static void what_has_no_room_is_said(void **state) {
   (void)state;
@@ -166,7 +204,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(values_are_the_arms_own, set_up, clear),
       cmocka_unit_test_setup_teardown(report_json_has_the_rows, set_up, clear),
       cmocka_unit_test_setup_teardown(axes_fit_what_they_show, set_up, clear),
+      cmocka_unit_test_setup_teardown(a_tail_is_told_from_its_median, set_up, clear),
       cmocka_unit_test_setup_teardown(what_has_no_room_is_said, set_up, clear),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

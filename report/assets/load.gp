@@ -1,5 +1,5 @@
-# What requests see as load grows: one panel a figure of merit, one line an arm, medians solid and 99th percentiles dashed, with
-# intervals over them (vectors: the points of error bars would blank what lies beneath). Dataset 3 + ARMS * (p - 1) + a has panel
+# What requests see as load grows: one panel a figure of merit, one line an arm, medians solid and 99th percentiles dashed, each with
+# its intervals, those of the latter dashed and capped (vectors: the points of error bars would blank what lies beneath). Dataset 3 + ARMS * (p - 1) + a has panel
 # p of arm a (both from 1): x, value, lo, hi, p99, its lo, hi.
 array PANEL[PANELS]
 AXIS = ""
@@ -15,8 +15,10 @@ if (LOG) { set logscale x 2 }
 unset mxtics
 set xtics (); do for [i = 1:TICKS] { set xtics add (sprintf("%g", TICK[i]) TICK[i]) }
 set xrange [X_LO:X_HI]
-# Side by side, so that intervals of neighbouring lines stay apart.
-DODGE(x, k) = LOG ? x * (X_HI / X_LO) ** (0.008 * (k - (ARMS + 1) / 2.0)) : x + 0.008 * (X_HI - X_LO) * (k - (ARMS + 1) / 2.0)
+# Side by side, so that intervals of neighbouring lines stay apart: an arm's median and, in panels that have it, its tail.
+APART(p) = 0.1 / ((1 + TAIL[p]) * ARMS) < 0.012 ? 0.1 / ((1 + TAIL[p]) * ARMS) : 0.012
+DODGED(x, d) = LOG ? x * (X_HI / X_LO) ** d : x + d * (X_HI - X_LO)
+AT(x, p, a, tail) = DODGED(x, APART(p) * ((1 + TAIL[p]) * (a - 1) + tail - ((1 + TAIL[p]) * ARMS - 1) / 2.0))
 count(v) = v >= 10000 ? sprintf("%gk", v / 1000.) : sprintf("%g", v)
 SET(p, a) = 3 + ARMS * (p - 1) + a
 set multiplot
@@ -43,11 +45,11 @@ do for [p = 1:PANELS] {
     do for [i = 0:int(floor(HI[p] / STEP))] { set ytics add (count(i * STEP) i * STEP) }
   }
   plot LIMIT[p] > 0 ? LIMIT[p] : NaN with lines lc rgb MUTED dt (6,4) lw 1.2 notitle, \
-    for [a = 1:TAIL[p] * ARMS] DATA index SET(p, a) using (DODGE($1, a)):5 with linespoints lc rgb colour(a - 1) dt (8,4) lw 1.4 pt 6 ps 0.5 notitle, \
-    for [a = 1:TAIL[p] * ARMS] DATA index SET(p, a) using (DODGE($1, a)):($7 > $6 ? $6 : NaN):(0):($7 - $6) with vectors nohead lc rgb colour(a - 1) dt solid lw 1.2 notitle, \
-    for [a = 1:ARMS] DATA index SET(p, a) using (DODGE($1, a)):2 with linespoints lc rgb colour(a - 1) dt solid lw 2 pt 7 ps 0.5 title name_of(a), \
-    for [a = 1:ARMS] DATA index SET(p, a) using (DODGE($1, a)):3:(0):($4 - $3) with vectors nohead lc rgb colour(a - 1) dt solid lw 1.2 notitle, \
-    NaN with linespoints lc rgb MUTED dt (8,4) lw 1.4 pt 6 ps 0.5 title "99th percentile", \
+    for [a = 1:TAIL[p] * ARMS] DATA index SET(p, a) using (AT($1, p, a, 1)):5 with linespoints lc rgb colour(a - 1) dt (8,4) lw 1.4 pt 6 ps 0.5 notitle, \
+    for [a = 1:TAIL[p] * ARMS] DATA index SET(p, a) using (AT($1, p, a, 1)):($7 > $6 ? $6 : NaN):(0):($7 - $6) with vectors heads size screen 3.0 / PX,90 nofilled lc rgb colour(a - 1) dt (3,2) lw 1.2 notitle, \
+    for [a = 1:ARMS] DATA index SET(p, a) using (AT($1, p, a, 0)):2 with linespoints lc rgb colour(a - 1) dt solid lw 2 pt 7 ps 0.5 title name_of(a), \
+    for [a = 1:ARMS] DATA index SET(p, a) using (AT($1, p, a, 0)):3:(0):($4 - $3) with vectors nohead lc rgb colour(a - 1) dt solid lw 1.2 notitle, \
+    NaN with linespoints lc rgb MUTED dt (8,4) lw 1.4 pt 6 ps 0.5 title INTERVALS ? "99th percentile, its interval capped" : "99th percentile", \
     for [i = 1:LIMITS] NaN with lines lc rgb MUTED dt (6,4) lw 1.2 title "limit of --slo"
 }
 unset multiplot
