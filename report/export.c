@@ -7,7 +7,9 @@
 #include "report/attribute.h"
 #include "report/load.h"
 #include "report/overlap.h"
+#include "report/numbers.h"
 #include "report/report.h"
+#include "report/series.h"
 
 static double median_of(const struct cct_report_cell *cell, double centre) {
   return exp(strcmp(cell->metric.better, "higher") ? centre : -centre);
@@ -41,6 +43,7 @@ static struct cct_json *result_row(const struct cct_report *report, const struct
   const struct cct_report_cell *cell = &report->cells[result->cell];
   const struct cct_series *a = &cell->arms[0], *b = &cell->arms[result->arm];
   const struct cct_comparison *c = &result->comparison;
+  enum cct_measure measure = cct_metric_measure(&cell->metric);
   struct cct_json *row = cct_json_new_object(), *allowed = cct_json_new_array();
   cct_json_set_string(row, "workload", cell->workload);
   cct_json_set_string(row, "model", cell->model);
@@ -58,12 +61,14 @@ static struct cct_json *result_row(const struct cct_report *report, const struct
   cct_json_set_i64(row, "boots", c->boots[0] < c->boots[1] ? c->boots[0] : c->boots[1]);
   cct_json_set_f64(row, "baseline_median", median_of(cell, c->centre[0]));
   cct_json_set_f64(row, "median", median_of(cell, c->centre[1]));
-  cct_json_set_f64(row, "time_overhead_pct", cct_time_overhead_pct(c->effect));
-  cct_json_set_f64(row, "throughput_loss_pct", cct_throughput_loss_pct(c->effect));
+  const struct cct_comparison change = cct_change_of(cell, c), *told = measure == CCT_MEASURE_COUNT ? &change : c;
+  cct_json_set_f64(row, "change_pct", cct_time_overhead_pct(change.effect));
+  cct_json_set_f64(row, "time_overhead_pct", measure != CCT_MEASURE_COUNT ? cct_time_overhead_pct(c->effect) : NAN);
+  cct_json_set_f64(row, "throughput_loss_pct", measure == CCT_MEASURE_WORK ? cct_throughput_loss_pct(c->effect) : NAN);
   if (c->df > 0) {
     struct cct_json *interval = cct_json_new_array();
-    cct_json_add_f64(interval, cct_time_overhead_pct(c->lo));
-    cct_json_add_f64(interval, cct_time_overhead_pct(c->hi));
+    cct_json_add_f64(interval, cct_time_overhead_pct(told->lo));
+    cct_json_add_f64(interval, cct_time_overhead_pct(told->hi));
     cct_json_set(row, "ci95_pct", interval);
   } else {
     cct_json_set_null(row, "ci95_pct");
@@ -86,7 +91,10 @@ static struct cct_json *summary_row(const struct cct_report *report, int arm) {
   cct_json_set_string(row, "arm", report->arms[arm]);
   cct_json_set_i64(row, "cells", n);
   cct_json_set_f64(row, "time_overhead_pct", n ? cct_time_overhead_pct(mean->effect) : NAN);
-  cct_json_set_f64(row, "throughput_loss_pct", n && !report->is_open ? cct_throughput_loss_pct(mean->effect) : NAN);
+  const struct cct_arm_summary *throughput = &report->throughput[arm];
+  cct_json_set_f64(row, "throughput_loss_pct",
+                   throughput->n_cells ? cct_throughput_loss_pct(throughput->mean.effect) : NAN);
+  cct_json_set_i64(row, "throughput_cells", throughput->n_cells);
   if (n && mean->df > 0) {
     struct cct_json *interval = cct_json_new_array();
     cct_json_add_f64(interval, cct_time_overhead_pct(mean->lo));

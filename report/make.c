@@ -11,6 +11,7 @@
 #include "report/pair.h"
 #include "report/remarks.h"
 #include "report/report.h"
+#include "report/series.h"
 #include "stats/stats.h"
 
 const char *cct_verdict_name(enum cct_verdict verdict) {
@@ -95,7 +96,14 @@ static void judge(struct cct_report *report, struct cct_result *result) {
   }
   result->smallest_visible = c->df > 0 ? c->se * visible_of(report, c->df) : NAN;
   int is_different = fabs(c->effect) > 1e-9 && (result->is_exact || (c->df > 0 && (c->lo > 0 || c->hi < 0)));
-  result->verdict = !is_different ? CCT_VERDICT_SAME : c->effect > 0 ? CCT_VERDICT_SLOWER : CCT_VERDICT_FASTER;
+  const struct cct_metric *metric = &report->cells[result->cell].metric;
+  int is_worse = c->effect > 0, is_higher = is_worse == (strcmp(metric->better, "higher") != 0);
+  if (!is_different)
+    result->verdict = CCT_VERDICT_SAME;
+  else if (cct_metric_measure(metric) == CCT_MEASURE_COUNT)
+    result->verdict = is_higher ? CCT_VERDICT_MORE : CCT_VERDICT_FEWER;
+  else
+    result->verdict = is_worse ? CCT_VERDICT_SLOWER : CCT_VERDICT_FASTER;
 }
 
 /* What a pair that is not compared has of a median; NAN: nothing. */
@@ -167,7 +175,8 @@ static int has_steps(const struct cct_report *report) {
   return 0;
 }
 
-static enum cct_status mean_over_cells(struct cct_report *report, int arm, struct cct_arm_summary *summary) {
+static enum cct_status mean_over_cells(const struct cct_report *report, int arm, int with_open,
+                                       struct cct_arm_summary *summary) {
   struct cct_unit *sum[2] = {NULL, NULL};
   const struct cct_series *first[2] = {NULL, NULL};
   enum cct_status status = CCT_OK;
@@ -175,7 +184,7 @@ static enum cct_status mean_over_cells(struct cct_report *report, int arm, struc
     const struct cct_result *result = &report->results[r];
     const struct cct_report_cell *cell = &report->cells[result->cell];
     if (result->arm != arm || result->verdict == CCT_VERDICT_REFUSED || !cell->is_primary ||
-        (report->has_steps && !cell->model))
+        (cell->is_open && !with_open) || (report->has_steps && !cell->model))
       continue;
     const struct cct_series *series[2] = {&cell->arms[0], &cell->arms[arm]};
     for (int k = 0; k < 2 && !first[0]; k++) {
@@ -241,8 +250,11 @@ enum cct_status cct_report_make(const struct cct_runs *runs, const char *allow, 
     for (int a = 1; !status && a < report.n_arms; a++)
       status = compare_pair(&report, c, a, &report.results[report.n_results++]);
   report.has_steps = has_steps(&report);
-  for (int a = 1; !status && a < report.n_arms; a++)
-    status = mean_over_cells(&report, a, &report.summary[a]);
+  for (int a = 1; !status && a < report.n_arms; a++) {
+    status = mean_over_cells(&report, a, 1, &report.summary[a]);
+    if (!status)
+      status = mean_over_cells(&report, a, 0, &report.throughput[a]);
+  }
   if (!status)
     status = cct_attribute(&report, profile);
   if (!status)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/series.h"
+
 char *cct_percent_text(double percent, double half_width, char out[32]) {
   int digits = isfinite(half_width) && half_width > 0 ? (int)ceil(-log10(half_width)) : 1;
   digits = digits < 1 ? 1 : digits > 3 ? 3 : digits;
@@ -69,4 +71,31 @@ char *cct_effect_text(const struct cct_comparison *c, char out[96]) {
   cct_percent_text(cct_time_overhead_pct(c->hi), half, hi);
   snprintf(out, 96, "%s [%.*s, %.*s]", middle, (int)strlen(lo) - 2, lo, (int)strlen(hi) - 2, hi);
   return out;
+}
+
+struct cct_comparison cct_change_of(const struct cct_report_cell *cell, const struct cct_comparison *comparison) {
+  struct cct_comparison change = *comparison;
+  if (!strcmp(cell->metric.better, "higher")) {
+    change.effect = -comparison->effect;
+    change.lo = -comparison->hi;
+    change.hi = -comparison->lo;
+  }
+  return change;
+}
+
+void cct_tell_result(const struct cct_report *report, const struct cct_result *result, struct cct_told *told_out) {
+  const struct cct_report_cell *cell = &report->cells[result->cell];
+  const struct cct_comparison *c = &result->comparison, change = cct_change_of(cell, c);
+  const enum cct_measure measure = cct_metric_measure(&cell->metric);
+  const char *verdict = cct_verdict_name(result->verdict);
+  char text[96];
+  int is_known = result->verdict != CCT_VERDICT_REFUSED;
+  *told_out = (struct cct_told){"-", "-", ""};
+  snprintf(told_out->verdict, sizeof told_out->verdict, "%s", verdict);
+  if (measure != CCT_MEASURE_COUNT)
+    cct_effect_text(c, told_out->time);
+  else if (is_known)
+    snprintf(told_out->verdict, sizeof told_out->verdict, "%s, %s", verdict, cct_effect_text(&change, text));
+  if (measure == CCT_MEASURE_WORK && is_known)
+    cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, told_out->throughput);
 }

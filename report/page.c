@@ -39,7 +39,7 @@ static void head(const struct cct_report *report, struct cct_text *html) {
   cct_html_text(html, report->arms[0]);
   int cells = 0;
   for (int c = 0; c < report->n_cells; c++) /* a row is a metric of a cell */
-    cells += report->cells[c].is_primary;
+    cells += report->cells[c].is_first;
   cct_text_add(html, "; %d cell%s, %d block%s, %d boot%s</p>\n", cells, cells == 1 ? "" : "s", report->runs->n_blocks,
                report->runs->n_blocks == 1 ? "" : "s", report->runs->n_boots, report->runs->n_boots == 1 ? "" : "s");
 }
@@ -82,7 +82,7 @@ static void tile(struct cct_text *html, const char *big, const char *small) {
  * and how far it goes. */
 static enum cct_status tiles(const struct cct_report *report, int arm, struct cct_text *html) {
   struct cct_spread all, spread;
-  char percent[32], lo[32], hi[32], words[256];
+  char percent[32], lo[CCT_SCOPE_TEXT], hi[32], words[256];
   enum cct_status status = cct_spread_of(report, arm, -1, &all);
   if (status || !all.n)
     return status;
@@ -97,8 +97,12 @@ static enum cct_status tiles(const struct cct_report *report, int arm, struct cc
                cct_percent_text(cct_time_overhead_pct(c->lo), half, lo),
                cct_percent_text(cct_time_overhead_pct(c->hi), half, hi));
     tile(html, cct_percent_text(cct_time_overhead_pct(c->effect), half, percent), words);
-    if (!report->is_open)
-      tile(html, cct_percent_text(-cct_throughput_loss_pct(c->effect), half, percent), "throughput");
+    const struct cct_arm_summary *throughput = &report->throughput[arm];
+    if (throughput->n_cells) {
+      cct_throughput_scope(report, arm, lo);
+      snprintf(words, sizeof words, "throughput%s", lo);
+      tile(html, cct_percent_text(-cct_throughput_loss_pct(throughput->mean.effect), half, percent), words);
+    }
     return CCT_OK;
   }
   for (int kind = 0; !status && kind < cct_names_kinds(report); kind++) {

@@ -45,10 +45,10 @@ static void number_row(const struct cct_report *report, const struct cct_result 
                        struct cct_text *html) {
   const struct cct_report_cell *cell = &report->cells[result->cell];
   const struct cct_comparison *c = &result->comparison;
-  const char *verdict = cct_verdict_name(result->verdict);
-  char effect[96], loss[32] = "-", visible[32] = "-", number[32];
-  if (isfinite(c->effect))
-    cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, loss);
+  static const char *const classes[] = {"slower", "faster"};
+  struct cct_told told;
+  char visible[32] = "-", number[32];
+  cct_tell_result(report, result, &told);
   if (result->smallest_visible > 1e-12)
     snprintf(visible, sizeof visible, "%.24s %%",
              cct_digits_text(cct_time_overhead_pct(result->smallest_visible), 2, number));
@@ -58,11 +58,15 @@ static void number_row(const struct cct_report *report, const struct cct_result 
     cct_page_cell(html, " class=\"text\"", report->arms[result->arm]);
   value_cell(html, cell, c->centre[0]);
   value_cell(html, cell, c->centre[1]);
-  cct_page_cell(html, "", cct_effect_text(c, effect));
-  cct_page_cell(html, "", loss);
+  cct_page_cell(html, "", told.time);
+  cct_page_cell(html, "", told.throughput);
   if (has_visible(report))
     cct_page_cell(html, "", visible);
-  cct_text_add(html, "<td class=\"%s\">%s</td>", result->verdict == CCT_VERDICT_SAME ? "same" : verdict, verdict);
+  cct_text_add(html, "<td class=\"%s\">%s</td>",
+               result->verdict == CCT_VERDICT_REFUSED ? "refused"
+               : result->verdict == CCT_VERDICT_SAME  ? "same"
+                                                      : classes[c->effect < 0],
+               told.verdict);
   if (has_mixed_labels(report))
     cct_page_cell(html, " class=\"text\"", result->label);
   if (with_remark) {

@@ -41,8 +41,8 @@ static const char *member_text(const struct cct_json *object, const char *key) {
 }
 
 static enum cct_status new_cell(struct cct_report *report, const struct cct_block *block, const char *key,
-                                const struct cct_metric *metric, int is_primary) {
-  struct cct_report_cell cell = {.metric = *metric, .is_primary = is_primary};
+                                const struct cct_metric *metric, int is_first) {
+  struct cct_report_cell cell = {.metric = *metric, .is_first = is_first};
   size_t capacity = (size_t)report->n_cells;
   if ((capacity & (capacity - 1)) == 0) { /* a power of two is a full table */
     void *grown = realloc(report->cells, (capacity ? capacity * 2 : 1) * sizeof *report->cells);
@@ -62,15 +62,18 @@ static enum cct_status new_cell(struct cct_report *report, const struct cct_bloc
   cell.workload = member_text(cell.parameters, "workload");
   cell.model = member_text(cell.parameters, "model");
   cell.layout = member_text(cell.parameters, "layout");
-  const char *kind = cell.workload ? member_text(cell.parameters, cell.workload) : "program";
-  cell.kind = kind ? kind : cell.workload;
+  const char *kind = cell.workload ? member_text(cell.parameters, cell.workload) : "program",
+             *arrivals = member_text(cell.parameters, "arrivals");
+  cell.is_primary = is_first && cct_metric_measure(metric) != CCT_MEASURE_COUNT;
+  cell.is_open = cell.workload && !strcmp(cell.workload, "serve") && arrivals && !strcmp(arrivals, "seconds");
+  cell.kind = cell.is_open ? "serve at a rate" : kind ? kind : cell.workload;
   report->cells[report->n_cells++] = cell;
   return CCT_OK;
 }
 
 /* Index of the cell, made where it is new. `hint`: where it is if this block lists its cells as the one before did. */
 static enum cct_status find_cell(struct cct_report *report, const struct cct_block *block, const char *key,
-                                 const struct cct_block_metric *metric, int is_primary, int hint, int *index_out) {
+                                 const struct cct_block_metric *metric, int is_first, int hint, int *index_out) {
   for (int k = 0; k < report->n_cells; k++) {
     int i = (hint + k) % report->n_cells;
     if (!strcmp(report->cells[i].metric.name, metric->metric.name) && !strcmp(report->cells[i].key, key)) {
@@ -79,7 +82,7 @@ static enum cct_status find_cell(struct cct_report *report, const struct cct_blo
     }
   }
   *index_out = report->n_cells;
-  return new_cell(report, block, key, &metric->metric, is_primary);
+  return new_cell(report, block, key, &metric->metric, is_first);
 }
 
 /* One row of the report: a metric of a cell by its median, or by its tail under a name of its own. */
@@ -136,13 +139,12 @@ static enum cct_status add_cells(struct cct_report *report, const struct cct_run
 static void prefer_times(struct cct_report *report) {
   for (int c = 0; c < report->n_cells; c++) {
     struct cct_report_cell *cell = &report->cells[c];
-    const char *arrivals = member_text(cell->parameters, "arrivals");
-    if (!cell->is_primary || !arrivals || strcmp(arrivals, "seconds") != 0)
+    if (!cell->is_primary || !cell->is_open)
       continue;
     for (int k = 0; k < report->n_cells; k++)
       if (!strcmp(report->cells[k].metric.name, "e2e") && !strcmp(report->cells[k].key, cell->key)) {
         cell->is_primary = 0;
-        report->cells[k].is_primary = report->is_open = 1;
+        report->cells[k].is_primary = 1;
         break;
       }
   }

@@ -43,16 +43,21 @@ struct cct_report_cell {
   char title[160];  /* what tells it from the report's other cells: names.h */
   struct cct_metric metric;
   int64_t tokens; /* of one step of all ranks; 0: not known */
-  int is_primary; /* the first metric of its CELL, or of requests that come by themselves e2e: the geometric mean
-                     and the figures take only these */
+  int is_first;   /* the first metric of its CELL */
+  int is_open;    /* its requests come at a rate of their own, which is then its throughput */
+  int is_primary; /* the first metric of its CELL if that is a speed, or of requests that come by themselves e2e: the
+                     geometric mean and the figures take only these */
   struct cct_series *arms; /* owned: n_arms of them */
 };
 
-#define CCT_VERDICTS(X) X(SLOWER, "slower") X(FASTER, "faster") X(SAME, "~") X(REFUSED, "refused")
+/* more, fewer: of what is no speed, by its value */
+#define CCT_VERDICTS(X)                                                                                                \
+  X(SLOWER, "slower") X(FASTER, "faster") X(MORE, "more") X(FEWER, "fewer") X(SAME, "~") X(REFUSED, "refused")
 enum cct_verdict {
 #define CCT_VERDICT_ENUM(id, name) CCT_VERDICT_##id,
   CCT_VERDICTS(CCT_VERDICT_ENUM)
 #undef CCT_VERDICT_ENUM
+  CCT_VERDICT_COUNT
 };
 const char *cct_verdict_name(enum cct_verdict verdict);
 
@@ -78,7 +83,7 @@ struct cct_result { /* one cell, one arm against the baseline */
   struct cct_attribution attribution;
 };
 
-struct cct_arm_summary {      /* one arm against the baseline over its primary cells */
+struct cct_arm_summary {      /* one arm against the baseline over primary cells */
   int n_cells;                /* that entered */
   struct cct_comparison mean; /* of the geometric mean over cells, blocks kept apart */
 };
@@ -91,7 +96,6 @@ struct cct_report {
   int n_arms;    /* arm 0 is the baseline */
   int *arm_of;   /* owned: the arm of each block */
   int is_null;   /* two arms of one condition: what differs is noise */
-  int is_open;   /* of some cell requests come at a rate of their own, and throughput is theirs */
   int has_steps; /* some cell is a step of a model; the geometric mean is then over those alone */
   struct cct_report_cell *cells;
   int n_cells;
@@ -103,6 +107,7 @@ struct cct_report {
   int n_compared;                 /* results with an interval, or exact */
   int n_nulls, n_nulls_different; /* A/A comparisons of halves, and those whose interval leaves 0 out */
   struct cct_arm_summary summary[CCT_MAX_ARMS];
+  struct cct_arm_summary throughput[CCT_MAX_ARMS]; /* over those that are not open */
 };
 
 /* The gate, the pairing, the intervals, the verdicts and the attribution. `allow` as for cct_gate_check; `profile` as

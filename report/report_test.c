@@ -229,7 +229,6 @@ static void serving_has_tails_and_counts(void **state) {
   assert_string_equal(report.cells[1].metric.name, "ttft_p99");
   assert_true(report.cells[1].arms[0].units[0].value > report.cells[0].arms[0].units[0].value);
   assert_int_equal(report.cells[0].arms[0].outliers, 0);
-  assert_false(report.is_open);
   struct cct_text advice = {0}; /* no profile tells where the time of requests comes from */
   cct_verdict_text(&report, CCT_VERDICT_WHAT_TO_DO, &advice);
   assert_non_null(strstr(advice.s, "run a step of the same settings"));

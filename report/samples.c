@@ -27,6 +27,20 @@ int cct_metric_has_tail(const struct cct_metric *metric) {
   return 0;
 }
 
+enum cct_measure cct_metric_measure(const struct cct_metric *metric) {
+  static const char *const times[] = {"s", "ms", "us", "ns"};
+  struct cct_metric body = *metric;
+  size_t unit = strlen(metric->unit), name = strlen(metric->name);
+  if (name > 4 && !strcmp(metric->name + name - 4, "_p99"))
+    body.name[name - 4] = '\0';
+  if (cct_metric_has_tail(&body))
+    return CCT_MEASURE_WAIT;
+  int is_speed = unit > 2 && !strcmp(metric->unit + unit - 2, "/s") && strcmp(metric->name, "goodput") != 0;
+  for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+    is_speed |= !strcmp(metric->unit, times[i]);
+  return is_speed ? CCT_MEASURE_WORK : CCT_MEASURE_COUNT;
+}
+
 int cct_metric_may_be_zero(const struct cct_metric *metric) {
   return !strcmp(metric->name, "goodput");
 }

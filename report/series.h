@@ -25,8 +25,16 @@ void cct_series_work_free(struct cct_series_work *work);
 /* Metrics of serving: whether each value counts `n` times, and whether its tail is told beside its median. */
 int cct_metric_is_counted(const struct cct_metric *metric);
 int cct_metric_has_tail(const struct cct_metric *metric);
-int cct_metric_may_be_zero(const struct cct_metric *metric);     /* without its clock being too coarse */
-size_t cct_metric_values(const struct cct_block_metric *metric); /* room for cct_reduce_samples */
+/* What of it changes: time or rate of work, which are each other's reciprocal; what somebody waits for, of which no
+ * throughput follows; or what is no speed, of which there is more or fewer. */
+enum cct_measure {
+  CCT_MEASURE_WORK,
+  CCT_MEASURE_WAIT,
+  CCT_MEASURE_COUNT,
+};
+enum cct_measure cct_metric_measure(const struct cct_metric *metric); /* also of a tail's row, NAME_p99 */
+int cct_metric_may_be_zero(const struct cct_metric *metric);          /* without its clock being too coarse */
+size_t cct_metric_values(const struct cct_block_metric *metric);      /* room for cct_reduce_samples */
 
 /* The steps of one metric in one block: per index the slowest rank (the highest value where lower is better, the lowest
  * where higher is), in the order of their indices. `steps_out` has room for cct_metric_values; returns their number, or

@@ -43,6 +43,7 @@ struct row {
 static void fill(const struct cct_report *report, const struct cct_result *result, struct row *row) {
   const struct cct_report_cell *cell = &report->cells[result->cell];
   const struct cct_comparison *c = &result->comparison;
+  struct cct_told told;
   int has_kinds = cct_names_kinds(report) > 1, is_mixed = !strcmp(cct_report_label(report), "mixed labels");
   char text[96], value[48];
   int sign = strcmp(cell->metric.better, "higher") ? 1 : -1;
@@ -52,11 +53,10 @@ static void fill(const struct cct_report *report, const struct cct_result *resul
   snprintf(row->field[1], FIELD, "%s", report->n_arms > 2 ? report->arms[result->arm] : "");
   for (int k = 0; k < 2; k++)
     snprintf(row->field[2 + k], FIELD, "%s", cct_value_text(exp(sign * c->centre[k]), cell->metric.unit, value));
-  snprintf(row->field[4], FIELD, "%s", cct_effect_text(c, text));
-  snprintf(row->field[5], FIELD, "%s",
-           isfinite(c->effect) ? cct_percent_text(-cct_throughput_loss_pct(c->effect), NAN, text) : "-");
-  snprintf(row->field[6], FIELD, "%s%s%s", cct_verdict_name(result->verdict), is_mixed ? "  " : "",
-           is_mixed ? result->label : "");
+  cct_tell_result(report, result, &told);
+  snprintf(row->field[4], FIELD, "%s", told.time);
+  snprintf(row->field[5], FIELD, "%s", told.throughput);
+  snprintf(row->field[6], FIELD, "%.60s%s%.90s", told.verdict, is_mixed ? "  " : "", is_mixed ? result->label : "");
 }
 
 static void add_row(struct cct_text *text, const struct row *row, const int *widths) {

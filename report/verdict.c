@@ -65,11 +65,18 @@ static int is_attributable(const struct cct_report *report) {
   return 0;
 }
 
-/* ", throughput -3.1 %"; nothing where throughput is the rate at which requests come. */
-static void throughput_text(const struct cct_report *report, double effect, char out[64]) {
+/* ", throughput -3.1 %" */
+static void throughput_text(double effect, char out[64]) {
   char percent[32];
-  snprintf(out, 64, "%s%s", report->is_open ? "" : ", throughput ",
-           report->is_open ? "" : cct_percent_text(-cct_throughput_loss_pct(effect), NAN, percent));
+  snprintf(out, 64, ", throughput %s", cct_percent_text(-cct_throughput_loss_pct(effect), NAN, percent));
+}
+
+char *cct_throughput_scope(const struct cct_report *report, int arm, char out[CCT_SCOPE_TEXT]) {
+  int n = report->throughput[arm].n_cells;
+  *out = '\0';
+  if (n < report->summary[arm].n_cells)
+    snprintf(out, CCT_SCOPE_TEXT, " over the %d whose requests do not come at a rate", n);
+  return out;
 }
 
 static void mean_text(const struct cct_report *report, int arm, const struct cct_spread *spread,
@@ -77,9 +84,12 @@ static void mean_text(const struct cct_report *report, int arm, const struct cct
   const struct cct_arm_summary *summary = &report->summary[arm];
   const char *what = report->has_steps && is_attributable(report) ? "step" : "cell",
              *many = summary->n_cells == 1 ? "" : "s";
-  char effect[96], loss[64], range[96];
+  char effect[96], loss[64 + CCT_SCOPE_TEXT] = "", range[96];
   cct_effect_text(&summary->mean, effect);
-  throughput_text(report, summary->mean.effect, loss);
+  if (report->throughput[arm].n_cells) {
+    throughput_text(report->throughput[arm].mean.effect, loss);
+    cct_throughput_scope(report, arm, loss + strlen(loss));
+  }
   if (report->is_null)
     cct_text_add(text, "One condition twice: time %s over %d %s%s is noise, not cost.\n", effect, summary->n_cells,
                  what, many);
@@ -125,20 +135,24 @@ static void with_checkpoints(const struct cct_report *report, int arm, struct cc
 
 static void how_much(const struct cct_report *report, int arm, struct cct_text *text) {
   struct cct_spread spread;
-  char effect[96], loss[64];
+  char effect[96], loss[64] = "";
+  int has_open = 0;
   cct_text_add(text, "%s against %s%s", report->arms[arm], report->arms[0], report->is_null ? ", A/A.\n" : ".\n");
   if (cct_spread_of(report, arm, -1, &spread) || !spread.n) {
     cct_text_add(text, "No cell could be compared.\n");
     return;
   }
-  if (report->is_open)
+  for (int c = 0; c < report->n_cells; c++)
+    has_open |= report->cells[c].is_open;
+  if (has_open)
     cct_text_add(text, "Where requests come at a rate of their own, throughput is mostly theirs: time is that of "
                        "a request, e2e.\n");
   if (!report->is_null && (spread.n > 1 || cct_names_kinds(report) > 1) && by_kind(report, arm, text))
     return;
   if (spread.n > 1 && spread.least != spread.most) {
     const struct cct_result *most = spread.most, *least = spread.least;
-    throughput_text(report, most->comparison.effect, loss);
+    if (!report->cells[most->cell].is_open)
+      throughput_text(most->comparison.effect, loss);
     cct_text_add(text, "Most: %s, time %s%s.\n", report->cells[most->cell].title,
                  cct_effect_text(&most->comparison, effect), loss);
     cct_text_add(text, "Least: %s, time %s.\n", report->cells[least->cell].title,
@@ -149,7 +163,8 @@ static void how_much(const struct cct_report *report, int arm, struct cct_text *
 
 static void how_sure(const struct cct_report *report, struct cct_text *text) {
   const struct cct_comparison *c = NULL;
-  int counts[4] = {0}, exact = 0, with_interval = 0, outliers = 0, drifting = 0, samples = 0, unpaired = 0;
+  int counts[CCT_VERDICT_COUNT] = {0}, exact = 0, with_interval = 0, outliers = 0, drifting = 0, samples = 0,
+      unpaired = 0;
   double worst = 0;
   char number[32];
   for (int r = 0; r < report->n_results; r++) {
@@ -170,9 +185,11 @@ static void how_sure(const struct cct_report *report, struct cct_text *text) {
       samples += report->cells[k].arms[a].n_samples;
       drifting += report->cells[k].arms[a].is_drifting;
     }
-  cct_text_add(text, "%d comparison%s: %d slower, %d faster, %d not told apart (~)", report->n_results,
-               report->n_results == 1 ? "" : "s", counts[CCT_VERDICT_SLOWER], counts[CCT_VERDICT_FASTER],
-               counts[CCT_VERDICT_SAME]);
+  cct_text_add(text, "%d comparison%s: %d slower, %d faster", report->n_results, report->n_results == 1 ? "" : "s",
+               counts[CCT_VERDICT_SLOWER], counts[CCT_VERDICT_FASTER]);
+  if (counts[CCT_VERDICT_MORE] + counts[CCT_VERDICT_FEWER])
+    cct_text_add(text, ", %d more, %d fewer", counts[CCT_VERDICT_MORE], counts[CCT_VERDICT_FEWER]);
+  cct_text_add(text, ", %d not told apart (~)", counts[CCT_VERDICT_SAME]);
   cct_text_add(text, counts[CCT_VERDICT_REFUSED] ? ", %d refused.\n" : ".\n", counts[CCT_VERDICT_REFUSED]);
   if (exact && exact == report->n_results - counts[CCT_VERDICT_REFUSED]) {
     cct_text_add(text,

@@ -18,4 +18,8 @@ const char *cct_verdict_title(enum cct_verdict_part part);
 /* Plain sentences, no markup; a line each that stands alone. */
 void cct_verdict_text(const struct cct_report *report, enum cct_verdict_part part, struct cct_text *text);
 
+/* " over the 3 whose requests do not come at a rate"; "" where that is all that the mean is over. */
+#define CCT_SCOPE_TEXT 80
+char *cct_throughput_scope(const struct cct_report *report, int arm, char out[CCT_SCOPE_TEXT]);
+
 #endif

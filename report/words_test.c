@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a reader reads: names that tell cells apart, what is said once, and when a mean is not given. */
+#include <math.h>
 #include <stdio.h>
 
 #include "report/figures.h"
@@ -164,6 +165,101 @@ static void what_is_predicted_has_no_interval(void **state) {
   cct_json_free(document);
 }
 
+#define SERVE(rest) "{" rest "\"layout\":\"tp=1\",\"model\":\"m\",\"workload\":\"serve\"}"
+
+/* Cells of which one has requests that come at a rate: `open` and `closed` per cent more time a token, and of e2e. */
+static void serve(double closed, double open) {
+  for (int i = 0; i < 4; i++) {
+    int arm = i % 2;
+    struct cct_block *block = fixture_block(arm ? "emulated:b200x8-tdx" : "off", 0, i / 2);
+    double c = arm ? 1 + closed / 100 : 1, o = arm ? 1 + open / 100 : 1;
+    fixture_serving(block, SERVE("\"arrivals\":\"closed\",\"concurrency\":4,"), "predicted", 20 * c, 4 * c, 2, 1000 / c,
+                    arm ? 4 : 5);
+    fixture_metric(block, (struct cct_metric){"submissions", "a step", "lower"}, (const double[]){arm ? 30 : 3}, 1);
+    fixture_metric(block, (struct cct_metric){"reserved", "bytes", "lower"}, (const double[]){arm ? 30 : 40}, 1);
+    fixture_serving(block, SERVE("\"arrivals\":\"seconds\",\"request_rate\":4,"), "predicted", 20 * o, 4 * o, 2, 100,
+                    4);
+    add(block);
+  }
+  make();
+}
+
+/* A throughput that is the rate at which requests come is no cell's cost, and takes nobody else's away. */
+static void each_kind_by_its_own(void **state) {
+  (void)state;
+  char text[4096];
+  struct cct_json *document = NULL;
+  serve(25, 10);
+  verdict_of(CCT_VERDICT_HOW_MUCH, text, sizeof text);
+  assert_non_null(strstr(text, "serve: time +25.0 %, one cell."));
+  assert_non_null(strstr(text, "serve at a rate: time +10.0 %, one cell."));
+  assert_non_null(strstr(text, "output_tok_s, time +25.0 %, throughput -20.0 %.\n"));
+  assert_non_null(
+      strstr(text, "Geometric mean over 2 cells: time +17.3 %, throughput -20.0 % over the 1 whose requests do not "
+                   "come at a rate.\n"));
+  assert_int_equal(cct_report_to_json(&report, NULL, &document), CCT_OK);
+  const struct cct_json *mean =
+      cct_json_element(cct_json_member(cct_json_member(document, "summary"), "geometric_mean"), 0);
+  near(cct_json_number(cct_json_member(mean, "throughput_loss_pct")), 20, 1e-9);
+  assert_int_equal(cct_json_integer(cct_json_member(mean, "throughput_cells")), 1);
+  cct_json_free(document);
+  start_again();
+  serve(10, 25); /* the costliest is the one at a rate */
+  verdict_of(CCT_VERDICT_HOW_MUCH, text, sizeof text);
+  assert_non_null(strstr(text, "e2e, time +25.0 %.\n"));
+}
+
+static const struct cct_json *row_of(const struct cct_json *document, const char *metric) {
+  const struct cct_json *rows = cct_json_member(document, "cells");
+  size_t i = 0;
+  while (strcmp(cct_json_string(cct_json_member(cct_json_element(rows, i), "metric")), metric))
+    i++;
+  return cct_json_element(rows, i);
+}
+
+/* What is no time and no rate of work is more or fewer by what its value changed; only work has a throughput. */
+static void counts_are_more_or_fewer(void **state) {
+  (void)state;
+  static const struct {
+    const char *metric, *verdict, *line;
+    double change, time, throughput; /* NAN: null */
+  } rows[] = {
+      {"submissions", "more", "more, +900.0 %", 900, NAN, NAN},
+      {"reserved", "fewer", "fewer, -25.0 %", -25, NAN, NAN},
+      {"goodput", "fewer", "fewer, -20.0 %", -20, NAN, NAN},
+      {"ttft", "slower", "slower", 25, 25, NAN},
+      {"ttft_p99", "slower", "slower", 25, 25, NAN},
+      {"output_tok_s", "slower", "slower", -20, 25, 20},
+  };
+  struct cct_json *document = NULL;
+  struct cct_text table = {0};
+  char text[4096];
+  serve(25, 10);
+  assert_int_equal(cct_report_to_json(&report, NULL, &document), CCT_OK);
+  cct_report_to_table(&report, &table);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const struct cct_json *row = row_of(document, rows[i].metric);
+    const double expected[] = {rows[i].change, rows[i].time, rows[i].throughput};
+    static const char *const keys[] = {"change_pct", "time_overhead_pct", "throughput_loss_pct"};
+    assert_string_equal(cct_json_string(cct_json_member(row, "verdict")), rows[i].verdict);
+    for (int k = 0; k < 3; k++)
+      if (isnan(expected[k]))
+        assert_int_equal(cct_json_type(cct_json_member(row, keys[k])), CCT_JSON_NULL);
+      else
+        near(cct_json_number(cct_json_member(row, keys[k])), expected[k], 1e-9);
+    char name[64];
+    snprintf(name, sizeof name, ", %s ", rows[i].metric);
+    const char *line = strstr(table.s, name);
+    assert_non_null(line);
+    const char *verdict = strstr(line, rows[i].line);
+    assert_true(verdict && verdict < strchr(line, '\n'));
+  }
+  cct_json_free(document);
+  cct_text_free(&table);
+  verdict_of(CCT_VERDICT_HOW_SURE, text, sizeof text);
+  assert_non_null(strstr(text, "slower, 0 faster, 1 more, 2 fewer, 2 not told apart (~)"));
+}
+
 static void a_name_loses_its_middle(void **state) {
   (void)state;
   struct cct_figure figure = {0};
@@ -178,6 +274,7 @@ int main(void) {
       TEST(what_some_lack_is_not_of_all), TEST(one_collective_speaks_for_its_workload),
       TEST(table_fits_a_terminal),        TEST(no_mean_over_what_differs_much),
       TEST(a_mean_over_what_is_alike),    TEST(what_is_predicted_has_no_interval),
+      TEST(each_kind_by_its_own),         TEST(counts_are_more_or_fewer),
       TEST(a_name_loses_its_middle),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
