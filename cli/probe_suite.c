@@ -152,6 +152,7 @@ static void add_experiments(struct cct_json *cells, const char *backend, int np)
                                      "caller_blocked/64M/0",
                                      "overlap/64M",
                                      "delay/10000",
+                                     "rest/20500/2048/9728/2560",
                                      "memory",
                                      "managed/2M",
                                      "mapped/64M",

@@ -114,6 +114,25 @@ static void what_costs_more_is_found_to(void **state) {
   }
 }
 
+/* What a rested GPU loses is found in both ways of resting, and not among products in a row. */
+static void rests_are_found(void **state) {
+  static const double added_us = 8000;
+  double ns[3] = {0};
+  (void)state;
+  twin_slow_products(1000000, 1);
+  twin_costs.rest_us = added_us;
+  for (int output = 0; output < 3; output++)
+    ns[output] = least_of("rest/20000000/128/128/128", output, 1);
+  twin_costs.rest_us = 0;
+  double unrested = least_of("rest/20000000/128/128/128", 2, 1);
+  twin_slow_products(0, 1);
+  print_message("in a row %.0f, behind a delay %.0f, after idleness %.0f ns; without a cost %.0f\n", ns[0], ns[1],
+                ns[2], unrested);
+  for (int output = 0; output < 3; output++)
+    assert_true(output ? ns[output] > 9e6 && ns[output] < 20e6 : ns[output] < 8e6);
+  assert_true(unrested < 8e6);
+}
+
 /* A throttled copy: its rate, or a time of its bytes. */
 static void what_copies_slower_is_found_to(void **state) {
   static const struct {
@@ -240,7 +259,7 @@ static void what_makes_no_sense_is_refused(void **state) {
                                       "processes/17/1M", "bare_sync/0",    "bare_launch/0",   "graph_capture/0",
                                       "stale_memory/0",  "pinned/0",       "mapped/0",        "managed/0",
                                       "host_register/0", "overlap/0",      "aes_rate/0",      "caller_blocked/0/0",
-                                      "clock/0",         "short_write/0"};
+                                      "clock/0",         "short_write/0",  "rest/0/8/8/8",    "rest/1000/8/0/8"};
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     struct asked asked = {.text = texts[i]};
@@ -257,13 +276,10 @@ int main(void) {
   char why[64];
   (void)cctax_cuda_ops(NULL)->available(why, sizeof why); /* the child of an experiment ends here */
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_costs_more_is_found_to),
-      cmocka_unit_test(what_copies_slower_is_found_to),
-      cmocka_unit_test(areas_that_were_refused_are_not_used),
-      cmocka_unit_test(what_is_refused_is_told),
-      cmocka_unit_test(clocks_and_order_are_told),
-      cmocka_unit_test(processes_copy_each_by_themselves),
-      cmocka_unit_test(what_makes_no_sense_is_refused),
+      cmocka_unit_test(what_costs_more_is_found_to),       cmocka_unit_test(rests_are_found),
+      cmocka_unit_test(what_copies_slower_is_found_to),    cmocka_unit_test(areas_that_were_refused_are_not_used),
+      cmocka_unit_test(what_is_refused_is_told),           cmocka_unit_test(clocks_and_order_are_told),
+      cmocka_unit_test(processes_copy_each_by_themselves), cmocka_unit_test(what_makes_no_sense_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ typedef void twin_body(void *arguments);
   X(copy_gb_s)    /* of asynchronous copies and copying kernels */                                                     \
   X(kernel_us)    /* an empty kernel */                                                                                \
   X(sync_us)      /* a synchronisation that finds its stream idle */                                                   \
+  X(rest_us)      /* more for a large product that comes 5 ms or later after the last */                               \
   X(row_us)       /* a row that is dispatched */                                                                       \
   X(write_us)     /* a short write to the peer */                                                                      \
   X(event_factor) /* of the time between events */                                                                     \
@@ -50,5 +51,6 @@ void twin_memory(int take);
 void twin_slow_products(long ns, double beside_spin);
 /* What one takes now. */
 long twin_product_ns(void);
+void twin_worked(void); /* one has ended */
 
 #endif

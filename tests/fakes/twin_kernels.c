@@ -18,6 +18,7 @@ struct timed {
 static atomic_int n_spinning;
 static _Atomic long product_ns;
 static _Atomic double product_beside = 1;
+static _Atomic int64_t worked_ns; /* when the last large product ended */
 
 void twin_slow_products(long ns, double beside_spin) {
   atomic_store(&product_ns, ns);
@@ -25,7 +26,11 @@ void twin_slow_products(long ns, double beside_spin) {
 }
 long twin_product_ns(void) {
   double times = atomic_load(&n_spinning) ? atomic_load(&product_beside) : 1;
-  return (long)((double)atomic_load(&product_ns) * times);
+  int is_rested = cct_clock_ns() - atomic_load(&worked_ns) > 5000000;
+  return (long)((double)atomic_load(&product_ns) * times + (is_rested ? twin_costs.rest_us * 1e3 : 0));
+}
+void twin_worked(void) {
+  atomic_store(&worked_ns, cct_clock_ns());
 }
 
 static void do_spin(void *arguments) {

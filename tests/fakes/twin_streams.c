@@ -282,8 +282,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
+  size_t bytes = (size_t)graph->n * sizeof *graph->nodes;
+  struct CUgraph_st *exec = malloc(sizeof *exec);
   (void)flags;
-  *out = (cudaGraphExec_t)graph;
+  *exec = (struct CUgraph_st){.nodes = malloc(bytes + 1), .n = graph->n};
+  if (bytes)
+    memcpy(exec->nodes, graph->nodes, bytes);
+  *out = (cudaGraphExec_t)exec; /* outlives the graph that it was made of */
   return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t s) {
@@ -295,8 +300,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s) {
   return (cudaError_t)twin_enqueue(s, run_graph, &exec, sizeof exec);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  (void)exec;
-  return cudaSuccess;
+  return cudaGraphDestroy((cudaGraph_t)exec);
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   free(graph->nodes);

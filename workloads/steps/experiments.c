@@ -30,6 +30,7 @@ static const struct cct_experiment experiments[] = {
       {"h2d_pageable", "ns", "lower"},
       {"d2h_pageable", "ns", "lower"}}},
     {"delay", 1, 5, {{"eager", "ns", "lower"}, {"graph", "ns", "lower"}}},
+    {"rest", 4, 1, {{"in_a_row", "ns", "lower"}, {"behind_delay", "ns", "lower"}, {"after_idleness", "ns", "lower"}}},
     {"memory", 0, 1, {{"total", "bytes", "higher"}, {"reserved", "bytes", "lower"}, {"free", "bytes", "higher"}}},
     {"marker", 1, 1, {{"found", "words", "lower"}}},
     {"managed", 1, 5, {{"error", "code", "lower"}, {"first_touch", "ns", "lower"}}},

@@ -271,6 +271,32 @@ static void beside(struct gpu *gpu) {
             "a block's own check of the same: x%.3f (bar 1.02, and within 0.015 of the step's)", own);
 }
 
+/* What train's products pay beyond a surcharge: one that comes after a rest takes longer than one in a row. A late
+ * submission lets the GPU rest as a DELAY does, so this is the machine's, and emulation has it as the machine has. */
+static void rest(struct gpu *gpu) {
+  enum {
+    IN_A_ROW,
+    BEHIND_DELAY,
+    AFTER_IDLENESS,
+    WAYS
+  };
+  static const int shapes[][3] = {{8, 9728, 2560}, {512, 9728, 2560}, {2048, 9728, 2560}, {2048, 2560, 9728}};
+  for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++)
+    for (int i = 0; i < 3; i++) {
+      const int *mnk = shapes[shape];
+      double ns[WAYS] = {NAN, NAN, NAN};
+      int got = 0;
+      if (gpu->ops->experiment(gpu->backend, "rest", (double[]){surcharges_us[i] * 1e3, mnk[0], mnk[1], mnk[2]}, 4, ns,
+                               WAYS, &got))
+        got = 0;
+      double delay = ns[BEHIND_DELAY] - ns[IN_A_ROW], idle = ns[AFTER_IDLENESS] - ns[IN_A_ROW];
+      gpu_check(gpu, got == WAYS && fabs(delay - idle) < fmax(0.02 * ns[IN_A_ROW], 500),
+                "a product of %dx%dx%d: %.2f us in a row, %+.2f behind a DELAY of %.2f us, %+.2f after as long an "
+                "idleness (bar: within 2 %% of the product, or 0.5 us)",
+                mnk[0], mnk[1], mnk[2], ns[IN_A_ROW] / 1e3, delay / 1e3, surcharges_us[i], idle / 1e3);
+    }
+}
+
 void figures_emulation(struct gpu *gpu) {
   for (int shape = 0; shape < SHAPES; shape++)
     emulate_shape(gpu, (enum shape)shape);
@@ -278,5 +304,6 @@ void figures_emulation(struct gpu *gpu) {
   emulate_graph(gpu, PART_ALL_SYNCED);
   behind_graph(gpu);
   idle_lane(gpu);
+  rest(gpu);
   beside(gpu);
 }

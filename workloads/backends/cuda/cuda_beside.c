@@ -3,7 +3,7 @@
  * costs more than it stands for: the ratio is a drift fact, by which a block is marked (report/remarks.h). */
 #include <stdlib.h>
 
-#include "workloads/backends/cuda/cuda_room.h"
+#include "workloads/backends/cuda/cuda_experiment.h"
 
 #define PAIRS       9      /* in turns, so that both meet the same clocks and heat */
 #define FILL_NS     200000 /* holds the lane while the host queues what is timed */
@@ -15,10 +15,8 @@
 
 struct beside {
   struct cct_backend *backend;
-  cublasHandle_t blas;
+  struct cct_cuda_product product;
   cudaStream_t other;
-  char *w, *x, *y, *workspace;
-  int edge;
 };
 
 static int edge_of(const struct cct_backend *backend) {
@@ -26,13 +24,6 @@ static int edge_of(const struct cct_backend *backend) {
   while (edge < MOST_EDGE && (int64_t)edge * edge < (int64_t)TILE * WAVES * backend->sms)
     edge *= 2;
   return edge;
-}
-
-static enum cct_status multiply(struct beside *b) {
-  const float one = 1, zero = 0;
-  int n = b->edge;
-  return CCT_CUBLAS(cublasGemmEx(b->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, &one, b->w, CUDA_R_16BF, n, b->x,
-                                 CUDA_R_16BF, n, &zero, b->y, CUDA_R_16BF, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
 /* The product's own time by the GPU's clock; `spin_ns` 0: nothing runs beside it. */
@@ -46,7 +37,7 @@ static enum cct_status time_product(struct beside *b, int64_t spin_ns, double *n
   if (!status)
     status = CCT_CUDA(cct_kernel_stamp(backend->ring, 0, backend->side));
   if (!status)
-    status = multiply(b);
+    status = cct_cuda_product(&b->product, 0);
   if (!status)
     status = CCT_CUDA(cct_kernel_stamp(backend->ring, 1, backend->side));
   if (!status)
@@ -79,44 +70,19 @@ static enum cct_status compare(struct beside *b, double *ratio_out) {
   return CCT_OK;
 }
 
-static enum cct_status prepare(struct beside *b) {
-  size_t bytes = 2 * (size_t)b->edge * (size_t)b->edge;
-  enum cct_status status = CCT_CUDA(cudaStreamCreateWithFlags(&b->other, cudaStreamNonBlocking));
-  if (!status)
-    status = CCT_CUDA(cudaMalloc((void **)&b->w, bytes));
-  if (!status)
-    status = CCT_CUDA(cudaMalloc((void **)&b->x, bytes));
-  if (!status)
-    status = CCT_CUDA(cudaMalloc((void **)&b->y, bytes));
-  if (!status)
-    status = CCT_CUDA(cudaMalloc((void **)&b->workspace, WORKSPACE_BYTES));
-  if (!status)
-    status = CCT_CUDA(cct_kernel_random(b->w, (int64_t)bytes, 1, b->backend->side));
-  if (!status)
-    status = CCT_CUDA(cct_kernel_random(b->x, (int64_t)bytes, 2, b->backend->side));
-  if (!status)
-    status = CCT_CUBLAS(cublasCreate(&b->blas));
-  if (!status)
-    status = CCT_CUBLAS(cublasSetStream(b->blas, b->backend->side));
-  return status ? status : CCT_CUBLAS(cublasSetWorkspace(b->blas, b->workspace, WORKSPACE_BYTES));
-}
-
 enum cct_status cct_cuda_beside(struct cct_backend *backend, double *ratio_out) {
-  struct beside b = {.backend = backend, .edge = edge_of(backend)};
-  size_t left = 0, all = 0;
+  struct beside b = {.backend = backend};
+  size_t left = 0, all = 0, edge = (size_t)edge_of(backend);
   enum cct_status status = CCT_CUDA(cudaMemGetInfo(&left, &all));
   *ratio_out = 0;
-  if (status || left / LEFT_FACTOR < 6 * (size_t)b.edge * (size_t)b.edge)
+  if (status || left / LEFT_FACTOR < 6 * edge * edge)
     return status; /* a GPU that is full already cannot be asked */
-  status = prepare(&b);
+  status = cct_cuda_product_open(backend, (int)edge, (int)edge, (int)edge, 1, &b.product);
+  if (!status)
+    status = CCT_CUDA(cudaStreamCreateWithFlags(&b.other, cudaStreamNonBlocking));
   if (!status)
     status = compare(&b, ratio_out);
-  if (b.blas)
-    cublasDestroy(b.blas);
-  cudaFree(b.w);
-  cudaFree(b.x);
-  cudaFree(b.y);
-  cudaFree(b.workspace);
+  cct_cuda_product_close(&b.product);
   if (b.other)
     cudaStreamDestroy(b.other);
   return status;

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "workloads/backends/cuda/cuda_room.h"
+#include "workloads/backends/cuda/cuda_experiment.h"
 
 #define CHILD_TRIAL    "CCTAX_CHILD_TRIAL"
 #define COPYING_NS     300000000

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "crypt/seal.h"
-#include "workloads/backends/cuda/cuda_room.h"
+#include "workloads/backends/cuda/cuda_experiment.h"
 
 /* What a host lane seals with: a counter and a cipher's state are one thread's. */
 struct sealer {

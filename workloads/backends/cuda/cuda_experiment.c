@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/backends/cuda/cuda_room.h"
+#include "workloads/backends/cuda/cuda_experiment.h"
 
 static enum cct_status run_clock(struct experiment *e) {
   struct cct_backend *backend = e->backend;
@@ -145,56 +145,6 @@ static enum cct_status run_graph_capture(struct experiment *e) {
   return status;
 }
 
-static enum cct_status run_bare_gemm(struct experiment *e) {
-  struct cct_backend *backend = e->backend;
-  int m = (int)e->parameters[0], n = (int)e->parameters[1], k = (int)e->parameters[2], reps = (int)e->parameters[3];
-  int64_t weight = 2 * (int64_t)n * k, in = 2 * (int64_t)m * k, out = 2 * (int64_t)m * n;
-  int64_t copies = 4 * backend->l2_bytes / weight + 1;
-  const float one = 1, zero = 0;
-  char *w = NULL, *x = NULL, *y = NULL, *workspace = NULL;
-  cublasHandle_t handle = NULL;
-  enum cct_status status = CCT_CUDA(cudaMalloc((void **)&w, (size_t)(weight * copies)));
-  if (!status)
-    status = CCT_CUDA(cudaMalloc((void **)&x, (size_t)in));
-  if (!status)
-    status = CCT_CUDA(cudaMalloc((void **)&y, (size_t)out));
-  if (!status)
-    status = CCT_CUDA(cudaMalloc((void **)&workspace, WORKSPACE_BYTES));
-  if (!status)
-    status = CCT_CUDA(cct_kernel_random(w, weight * copies, 1, backend->side));
-  if (!status)
-    status = CCT_CUDA(cct_kernel_random(x, in, 2, backend->side));
-  if (!status)
-    status = CCT_CUBLAS(cublasCreate(&handle));
-  if (!status)
-    status = CCT_CUBLAS(cublasSetStream(handle, backend->side));
-  if (!status)
-    status = CCT_CUBLAS(cublasSetWorkspace(handle, workspace, WORKSPACE_BYTES));
-  int64_t start_ns = 0, submitted_ns = 0;
-  for (int i = -reps / 5 - 1; !status && i < reps; i++) { /* the first fifth warms up */
-    if (i == 0) {
-      status = cct_cuda_wait_stream(backend, backend->side);
-      start_ns = cct_clock_ns();
-    }
-    if (!status)
-      status = CCT_CUBLAS(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one,
-                                       w + weight * ((i + reps) % copies), CUDA_R_16BF, k, x, CUDA_R_16BF, k, &zero, y,
-                                       CUDA_R_16BF, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-  }
-  submitted_ns = cct_clock_ns();
-  if (!status)
-    status = cct_cuda_wait_stream(backend, backend->side);
-  give(e, (double)(submitted_ns - start_ns) / reps);
-  give(e, (double)(cct_clock_ns() - start_ns) / reps);
-  if (handle)
-    cublasDestroy(handle);
-  cudaFree(w);
-  cudaFree(x);
-  cudaFree(y);
-  cudaFree(workspace);
-  return status;
-}
-
 static enum cct_status run_host_register(struct experiment *e) {
   size_t bytes = ((size_t)e->parameters[0] + 4095) / 4096 * 4096;
   char *memory = aligned_alloc(4096, bytes);
@@ -309,7 +259,8 @@ enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *nam
       {"bare_launch", 1, 1, run_bare_launch},
       {"bare_sync", 1, 1, run_bare_sync},
       {"graph_capture", 1, 1, run_graph_capture},
-      {"bare_gemm", 4, 1, run_bare_gemm},
+      {"bare_gemm", 4, 1, cct_cuda_run_bare_gemm},
+      {"rest", 4, 1, cct_cuda_run_rest},
       {"aes_rate", 1, 1, cct_cuda_run_aes_rate},
       {"aes_copy", 1, 1, cct_cuda_run_aes_copy},
       {"host_register", 1, 1, run_host_register},

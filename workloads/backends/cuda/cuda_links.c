@@ -2,7 +2,7 @@
  * Experiments between GPUs; docs/probe.md names them. All ranks call each; what fails on one fails on all. */
 #include <stdlib.h>
 
-#include "workloads/backends/cuda/cuda_room.h"
+#include "workloads/backends/cuda/cuda_experiment.h"
 
 static enum cct_status need_two(const struct cct_backend *backend) {
   return backend->world->size == 2 ? CCT_OK : cct_fail(CCT_UNSUPPORTED, "cuda: this experiment is between two ranks");

@@ -396,36 +396,7 @@ void cct_cuda_trace_host(struct cct_executor *x, int id, int64_t start_ns); /* o
 enum cct_status cct_cuda_trace(struct cct_executor *x, int owned, struct cct_span *spans);
 void cct_cuda_trace_close(struct cct_executor *x);
 
-struct experiment {
-  struct cct_backend *backend;
-  const double *parameters;
-  double *series;
-  int max, n;
-};
-static inline void give(struct experiment *e, double value) {
-  if (e->n < e->max)
-    e->series[e->n++] = value;
-}
-
-/* cuda_links.c, cuda_trials.c, cuda_children.c, cuda_copy.c */
-enum cct_status cct_cuda_run_p2p_copy(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_short_write(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_dispatch(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_peer(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_communicator(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_memory(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_marker(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_managed(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_pinned(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_overlap(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_mapped(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_processes(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_aes_rate(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_aes_copy(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_context(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_gdr(struct experiment *e) CCT_CHECKED;
-enum cct_status cct_cuda_run_checkpoint(struct experiment *e) CCT_CHECKED;
-/* In a child of an experiment: does what it was started for and ends the process. Else nothing. */
+/* cuda_children.c. In a child of an experiment: does what it was started for and ends the process. Else nothing. */
 void cct_cuda_child_trial(void);
 
 /* cuda_facts.c, cuda_verify.c, cuda_experiment.c: the backend's entries of the same names */

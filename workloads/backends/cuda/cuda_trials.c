@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "machine/nvml.h"
-#include "workloads/backends/cuda/cuda_room.h"
+#include "workloads/backends/cuda/cuda_experiment.h"
 
 static void forget_error(void) {
   (void)cudaGetLastError();
