@@ -15,6 +15,7 @@
 #include "fakes/twin_gpu.h"
 #include "fakes/world_threads.h"
 #include "workloads/backends/backend.h"
+#include "workloads/program/program.h"
 #include "workloads/steps/experiments.h"
 
 struct cct_log_room;
@@ -131,6 +132,41 @@ static void rests_are_found(void **state) {
   for (int output = 0; output < 3; output++)
     assert_true(output ? ns[output] > 9e6 && ns[output] < 20e6 : ns[output] < 8e6);
   assert_true(unrested < 8e6);
+}
+
+/* A step of one SYNC, of a lane that nothing was given to, pays what a synchronisation of a stream in use does. */
+static void time_sync(const struct cct_world *world, void *argument) {
+  const struct cct_backend_ops *ops = cctax_cuda_ops(NULL);
+  const struct cct_backend_options options = {.deadline_ns = 20000000000};
+  struct cct_backend *backend = NULL;
+  struct cct_executor *x = NULL;
+  struct cct_program *program = NULL;
+  struct cct_job *job = NULL;
+  int64_t ns = -1;
+  struct cct_burst burst = {0, &ns};
+  assert_int_equal(cct_program_new("sync", &program), CCT_OK);
+  int host = cct_program_add_lane(program, "host", CCT_LANE_HOST);
+  int lane = cct_program_add_lane(program, "main", CCT_LANE_STREAM);
+  struct cct_op sync = {
+      .kind = CCT_OP_SYNC, .lane = lane, .host = host, .reads = {-1, -1}, .writes = -1, .name = "sync"};
+  cct_program_add(program, &sync, NULL, 0);
+  assert_int_equal(cct_job_new(1, &job), CCT_OK);
+  assert_int_equal(cct_job_add_role(job, program, 0, 1), CCT_OK);
+  assert_int_equal(cct_job_check(job), CCT_OK);
+  if (!ops->open(world, &options, &backend) && !ops->load(backend, job, &x) && !ops->step(x, NULL, 20, &burst))
+    *(double *)argument = (double)ns / 20;
+  ops->unload(x);
+  ops->close(backend);
+  cct_job_free(job);
+}
+static void a_sync_of_an_idle_lane_costs_what_one_does(void **state) {
+  double ns = 0;
+  (void)state;
+  twin_costs.sync_us = 2000;
+  assert_int_equal(cct_world_threads(1, time_sync, &ns), 0);
+  twin_costs.sync_us = 0;
+  print_message("%.0f ns\n", ns);
+  assert_true(ns > 1.99e6);
 }
 
 /* A throttled copy: its rate, or a time of its bytes. */
@@ -276,10 +312,15 @@ int main(void) {
   char why[64];
   (void)cctax_cuda_ops(NULL)->available(why, sizeof why); /* the child of an experiment ends here */
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_costs_more_is_found_to),       cmocka_unit_test(rests_are_found),
-      cmocka_unit_test(what_copies_slower_is_found_to),    cmocka_unit_test(areas_that_were_refused_are_not_used),
-      cmocka_unit_test(what_is_refused_is_told),           cmocka_unit_test(clocks_and_order_are_told),
-      cmocka_unit_test(processes_copy_each_by_themselves), cmocka_unit_test(what_makes_no_sense_is_refused),
+      cmocka_unit_test(what_costs_more_is_found_to),
+      cmocka_unit_test(rests_are_found),
+      cmocka_unit_test(a_sync_of_an_idle_lane_costs_what_one_does),
+      cmocka_unit_test(what_copies_slower_is_found_to),
+      cmocka_unit_test(areas_that_were_refused_are_not_used),
+      cmocka_unit_test(what_is_refused_is_told),
+      cmocka_unit_test(clocks_and_order_are_told),
+      cmocka_unit_test(processes_copy_each_by_themselves),
+      cmocka_unit_test(what_makes_no_sense_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ typedef void twin_body(void *arguments);
 #define TWIN_COSTS(X)                                                                                                  \
   X(copy_gb_s)    /* of asynchronous copies and copying kernels */                                                     \
   X(kernel_us)    /* an empty kernel */                                                                                \
-  X(sync_us)      /* a synchronisation that finds its stream idle */                                                   \
+  X(sync_us)      /* a synchronisation that finds its stream idle; as on a GPU, none of one that was never used */     \
   X(rest_us)      /* more for a large product that comes 5 ms or later after the last */                               \
   X(row_us)       /* a row that is dispatched */                                                                       \
   X(write_us)     /* a short write to the peer */                                                                      \

@@ -38,7 +38,7 @@ struct CUstream_st {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   struct task *first, *last;
-  int is_busy, is_closing;
+  int is_busy, is_closing, was_used;
   struct CUgraph_st *capture;
   struct CUstream_st *next; /* of all */
 };
@@ -152,6 +152,7 @@ static int append(struct CUstream_st *s, const struct task *task) {
   else
     s->first = own;
   s->last = own;
+  s->was_used = 1;
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->mutex);
   return cudaSuccess;
@@ -190,18 +191,19 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   pthread_mutex_lock(&s->mutex);
   while (s->first || s->is_busy)
     pthread_cond_wait(&s->changed, &s->mutex);
+  int was_used = s->was_used;
   pthread_mutex_unlock(&s->mutex);
-  twin_spend(twin_costs.sync_us);
+  twin_spend(was_used ? twin_costs.sync_us : 0);
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t s) {
   pthread_mutex_lock(&s->mutex);
-  int is_idle = !s->first && !s->is_busy;
+  int is_idle = !s->first && !s->is_busy, was_used = s->was_used;
   pthread_mutex_unlock(&s->mutex);
   if (!is_idle)
     nap(); /* who asks again and again shares few cores with the streams */
   else
-    twin_spend(twin_costs.sync_us);
+    twin_spend(was_used ? twin_costs.sync_us : 0);
   return is_idle ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
