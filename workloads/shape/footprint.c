@@ -10,20 +10,21 @@ static void layer_activations(const struct cct_model *model, const struct cct_la
                               const struct cct_layer_kind *kind, int is_selective, double *sharded_out,
                               double *whole_out) {
   int64_t n, k, groups, expert_tp = layout->ep > 1 ? 1 : layout->tp;
-  double hidden = (double)model->hidden, attention = 0, products = is_selective ? 2 : 3;
+  double hidden = (double)model->hidden, attention = 0, latents = 0, products = is_selective ? 2 : 3;
   for (int i = 0; i < kind->n_linears; i++) {
     const struct cct_linear *linear = &kind->linears[i];
     if (linear->form == CCT_FORM_DECODE)
       continue;
     cct_linear_share(kind, linear, layout->tp, &n, &k, &groups);
-    attention += (double)(linear->is_after ? k : n) * (double)groups;
+    *(kind->is_latent && linear->split == CCT_SPLIT_NONE ? &latents : &attention) +=
+        (double)(linear->is_after ? k : n) * (double)groups;
   }
   double ffn = products * (double)(cct_share(kind->ffn, layout->tp) + cct_share(kind->shared_ffn, expert_tp));
   double experts = (double)kind->top_k * (hidden + products * (double)cct_share(kind->expert_ffn, expert_tp));
   if (layout->ep > 1)
     experts /= (double)layout->tp; /* each of the tp ranks dispatches its share of the tokens */
   *sharded_out = 2 * (attention + ffn + experts);
-  *whole_out = 2 * hidden * (is_selective ? 2 : 4);
+  *whole_out = 2 * (hidden * (is_selective ? 2 : 4) + latents); /* MLA's down-projections are on every rank */
 }
 
 static double training_activations(const struct cct_model *model, const struct cct_layout *layout,

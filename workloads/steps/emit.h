@@ -7,7 +7,9 @@
  * all-reduces forward and two backward; with sequence parallelism two all-gathers and two reduce-scatters forward, four
  * and two backward (column-parallel inputs are gathered again for their weight gradients). An MoE part with ep > 1 one
  * dispatch and one combine each way, and when activations are not sharded over tp, one all-gather over tp that restores
- * the tokens. */
+ * the tokens; with ep = 1 its tokens are gathered once and kept, a shared expert gathers its own. MLA's
+ * down-projections are on every rank: with sequence parallelism each takes its shard of the tokens, and the latents are
+ * gathered. train_tp_test.c has all of it in closed form, with its source. */
 #ifndef CCT_WORKLOADS_STEPS_EMIT_H
 #define CCT_WORKLOADS_STEPS_EMIT_H
 
@@ -132,10 +134,18 @@ void cct_emit_experts(struct cct_emit *e, int layer);
  */
 void cct_emit_gated(struct cct_emit *e, int layer, const char *const parts[3], int place, struct cct_quantity m,
                     int64_t width, int64_t groups, int input, int wide);
-/* With sequence parallelism the tokens' all-gather, else nothing; and the reduce-scatter, else the all-reduce, over tp.
- */
-void cct_emit_gather(struct cct_emit *e, int layer, const char *part);
-void cct_emit_reduce(struct cct_emit *e, int layer, const char *part);
+/* With sequence parallelism the all-gather of `width` elements a token, else nothing; and the reduce-scatter, else the
+ * all-reduce, in bf16, over tp. What a linear casts is gathered as it was cast (cct_cast_type). */
+void cct_emit_gather(struct cct_emit *e, int layer, const char *part, int64_t width, enum cct_type type);
+void cct_emit_reduce(struct cct_emit *e, int layer, const char *part, int64_t width);
+static inline enum cct_type cct_cast_type(const struct cct_emit *e) {
+  return e->is_training ? e->gemm_type : CCT_TYPE_BF16;
+}
+/* The linear multiplies this rank's shard of the tokens: a down-projection of MLA. */
+static inline int cct_is_on_shard(const struct cct_emit *e, const struct cct_layer_kind *kind,
+                                  const struct cct_linear *linear) {
+  return e->is_sharded && kind->is_latent && linear->split == CCT_SPLIT_NONE;
+}
 /* Dispatch and combine, also of the backward pass. */
 void cct_emit_dispatch(struct cct_emit *e, int layer, const char *part, enum cct_type type);
 void cct_emit_combine(struct cct_emit *e, int layer, const char *part);

@@ -37,6 +37,8 @@ static void linear_backward(struct cct_emit *e, int layer, int place) {
   const struct cct_linear *l = &kind->linears[place];
   struct shape s = {.m = cct_per_token(e, 1), .m_value = e->tokens};
   char name[40];
+  if (cct_is_on_shard(e, kind, l))
+    s = (struct shape){.m = cct_per_shard(e, 1), .m_value = cct_share(e->tokens, e->layout.tp)};
   cct_linear_share(kind, l, e->layout.tp, &s.n, &s.k, &s.groups);
   s.weight = cct_emit_weight(e, layer, place, cct_layer_name(name, layer, l->name), e->gemm_type, 0);
   s.input = l->is_after ? e->b_wide : e->b_hidden;
@@ -44,11 +46,25 @@ static void linear_backward(struct cct_emit *e, int layer, int place) {
   gemm_backward(e, layer, l->name, &s, e->gemm_type);
 }
 
+/* A column-parallel linear of MLA: its latent comes again, and the latent's gradient is reduced. */
+static void latent_backward(struct cct_emit *e, int layer, int place) {
+  const struct cct_layer_kind *kind = cct_model_layer(e->model, layer);
+  const struct cct_linear *l = &kind->linears[place];
+  char part[32];
+  snprintf(part, sizeof part, "gather_again_%s", l->name);
+  cct_emit_gather(e, layer, part, l->k, cct_cast_type(e));
+  linear_backward(e, layer, place);
+  snprintf(part, sizeof part, "reduce_grad_%s", l->name);
+  cct_emit_reduce(e, layer, part, l->k);
+  if (l->form == CCT_FORM_CONTEXT)
+    cct_emit_reduce(e, layer, "reduce_grad_rope", kind->kv_bytes / 2 - l->k);
+}
+
 static void attention_backward(struct cct_emit *e, int layer) {
   const struct cct_layer_kind *kind = cct_model_layer(e->model, layer);
   int index = e->model->kind_of[layer];
   char name[40];
-  cct_emit_gather(e, layer, "gather_grad1");
+  cct_emit_gather(e, layer, "gather_grad1", e->model->hidden, cct_cast_type(e));
   for (int i = kind->n_linears - 1; i >= 0; i--)
     if (kind->linears[i].is_after && kind->linears[i].form != CCT_FORM_DECODE)
       linear_backward(e, layer, i);
@@ -65,11 +81,13 @@ static void attention_backward(struct cct_emit *e, int layer) {
   (void)cct_program_add(e->program, &op, NULL, 0);
   cct_emit_elementwise(e, cct_layer_name(name, layer, "rope.dx"),
                        cct_per_token(e, 2 * cct_kv_bytes_share(kind, e->layout.tp)), e->b_wide);
-  cct_emit_gather(e, layer, "gather_again1"); /* the columns' input, for their weight gradients */
+  if (!kind->is_latent) /* the columns' input, for their weight gradients */
+    cct_emit_gather(e, layer, "gather_again1", e->model->hidden, cct_cast_type(e));
   for (int i = kind->n_linears - 1; i >= 0; i--)
     if (!kind->linears[i].is_after && kind->linears[i].form != CCT_FORM_DECODE)
-      linear_backward(e, layer, i);
-  cct_emit_reduce(e, layer, "reduce_grad1");
+      (kind->is_latent && kind->linears[i].split == CCT_SPLIT_COLUMN ? latent_backward : linear_backward)(e, layer, i);
+  if (!kind->is_latent)
+    cct_emit_reduce(e, layer, "reduce_grad1", e->model->hidden);
   norm_backward(e, layer, "norm1.dx");
 }
 
@@ -86,7 +104,7 @@ static void gated_backward(struct cct_emit *e, int layer, const char *const part
   gemm_backward(e, layer, parts[2], &down, e->gemm_type);
   cct_emit_elementwise(e, cct_layer_name(name, layer, parts[1]), bytes, wide);
   if (again)
-    cct_emit_gather(e, layer, again);
+    cct_emit_gather(e, layer, again, hidden, cct_cast_type(e));
   gemm_backward(e, layer, parts[0], &up, e->gemm_type);
 }
 
@@ -99,11 +117,16 @@ static void experts_backward(struct cct_emit *e, int layer) {
   struct cct_quantity m = e->layout.ep > 1 ? cct_per_slot(1, e->s_shard) : cct_per_token(e, 1);
   struct cct_quantity rows = cct_per_slot(e->moe.groups * 2 * hidden * 2, e->s_rows);
   char name[40];
-  if (e->layout.ep == 1)
-    cct_emit_gather(e, layer, "gather_grad2");
+  int gathers_own = kind->shared_ffn && e->is_sharded && e->layout.ep == 1;
+  if (gathers_own)
+    cct_emit_gather(e, layer, "gather_grad_shared", hidden, cct_cast_type(e));
   if (kind->shared_ffn)
     gated_backward(e, layer, shared_parts, CCT_W_SHARED_IN, m, routed, cct_share(kind->shared_ffn, expert_tp), 1,
-                   e->b_hidden, e->b_wide, NULL);
+                   e->b_hidden, e->b_wide, gathers_own ? "gather_again_shared" : NULL);
+  if (gathers_own)
+    cct_emit_reduce(e, layer, "reduce_grad_shared", hidden);
+  if (e->layout.ep == 1)
+    cct_emit_gather(e, layer, "gather_grad2", hidden, CCT_TYPE_BF16);
   cct_emit_dispatch(e, layer, "combine.dx", e->moe.combine_type);
   cct_emit_elementwise(e, cct_layer_name(name, layer, "unpermute.dx"), rows, e->b_experts);
   gated_backward(e, layer, expert_parts, CCT_W_EXPERT_IN, cct_per_slot(1, e->s_rows), e->moe.rows,
@@ -114,7 +137,7 @@ static void experts_backward(struct cct_emit *e, int layer) {
   router.weight = cct_emit_weight(e, layer, CCT_W_ROUTER, "", CCT_TYPE_BF16, 0);
   gemm_backward(e, layer, "router", &router, CCT_TYPE_BF16);
   if (e->layout.ep == 1)
-    cct_emit_reduce(e, layer, "reduce_grad2");
+    cct_emit_reduce(e, layer, "reduce_grad2", hidden);
   else if (!e->is_sharded)
     cct_emit_collective(e, cct_layer_name(name, layer, "restore.dx"), CCT_COLL_ALL_GATHER, e->g_tp,
                         cct_per_token(e, hidden * 2), CCT_TYPE_BF16, e->b_hidden);
@@ -126,10 +149,10 @@ void cct_emit_layer_backward(struct cct_emit *e, int layer) {
   if (kind->experts) {
     experts_backward(e, layer);
   } else {
-    cct_emit_gather(e, layer, "gather_grad2");
+    cct_emit_gather(e, layer, "gather_grad2", e->model->hidden, cct_cast_type(e));
     gated_backward(e, layer, parts, CCT_W_GATE_UP, cct_per_token(e, 1), e->tokens, cct_share(kind->ffn, e->layout.tp),
                    1, e->b_hidden, e->b_wide, "gather_again2");
-    cct_emit_reduce(e, layer, "reduce_grad2");
+    cct_emit_reduce(e, layer, "reduce_grad2", e->model->hidden);
   }
   norm_backward(e, layer, "norm2.dx");
   attention_backward(e, layer);

@@ -72,7 +72,7 @@ void cct_emit_experts(struct cct_emit *e, int layer) {
   int64_t hidden = e->model->hidden, expert_tp = e->layout.ep > 1 ? 1 : e->layout.tp;
   char name[40];
   if (e->layout.ep == 1)
-    cct_emit_gather(e, layer, "gather2");
+    cct_emit_gather(e, layer, "gather2", hidden, CCT_TYPE_BF16);
   route(e, layer);
   if (e->moe.is_host_routed)
     read_counts(e, layer);
@@ -82,13 +82,18 @@ void cct_emit_experts(struct cct_emit *e, int layer) {
                  cct_share(kind->expert_ffn, expert_tp), e->moe.groups, e->b_experts, e->b_expert_wide);
   permute(e, layer, "unpermute");
   cct_emit_combine(e, layer, "combine");
+  int gathers_own = kind->shared_ffn && e->is_sharded && e->layout.ep == 1;
+  if (gathers_own)
+    cct_emit_gather(e, layer, "gather_shared", hidden, cct_cast_type(e));
   if (kind->shared_ffn)
     cct_emit_gated(e, layer, shared_parts, CCT_W_SHARED_IN, per_routed(e, 1), cct_share(kind->shared_ffn, expert_tp), 1,
                    e->b_hidden, e->b_wide);
+  if (gathers_own)
+    cct_emit_reduce(e, layer, "reduce_shared", hidden);
   cct_emit_elementwise(e, cct_layer_name(name, layer, "weighted_sum"),
                        per_routed(e, (double)((kind->top_k + 1) * hidden * 2)), e->b_hidden);
   if (e->layout.ep == 1)
-    cct_emit_reduce(e, layer, "reduce2");
+    cct_emit_reduce(e, layer, "reduce2", hidden);
   else if (!e->is_sharded) /* the tp ranks have each combined their share of the tokens */
     cct_emit_collective(e, cct_layer_name(name, layer, "restore"), CCT_COLL_ALL_GATHER, e->g_tp,
                         cct_per_token(e, hidden * 2), CCT_TYPE_BF16, e->b_hidden);

@@ -16,18 +16,19 @@ static void norm(struct cct_emit *e, int layer, const char *part) {
   cct_emit_elementwise(e, cct_layer_name(name, layer, part), cct_per_shard(e, 4 * e->model->hidden * 2), e->b_hidden);
 }
 
-void cct_emit_gather(struct cct_emit *e, int layer, const char *part) {
+void cct_emit_gather(struct cct_emit *e, int layer, const char *part, int64_t width, enum cct_type type) {
   char name[40];
   if (e->is_sharded)
     cct_emit_collective(e, cct_layer_name(name, layer, part), CCT_COLL_ALL_GATHER, e->g_tp,
-                        cct_per_token(e, e->model->hidden * 2), CCT_TYPE_BF16, e->b_hidden);
+                        cct_per_token(e, width * cct_type_bits(type) / 8), type,
+                        width > e->model->hidden ? e->b_wide : e->b_hidden);
 }
 
-void cct_emit_reduce(struct cct_emit *e, int layer, const char *part) {
+void cct_emit_reduce(struct cct_emit *e, int layer, const char *part, int64_t width) {
   char name[40];
   cct_emit_collective(e, cct_layer_name(name, layer, part),
                       e->is_sharded ? CCT_COLL_REDUCE_SCATTER : CCT_COLL_ALL_REDUCE, e->g_tp,
-                      cct_per_token(e, e->model->hidden * 2), CCT_TYPE_BF16, e->b_hidden);
+                      cct_per_token(e, width * 2), CCT_TYPE_BF16, width > e->model->hidden ? e->b_wide : e->b_hidden);
 }
 
 /* FP8 training casts what no fused kernel does (Transformer Engine: norms and activation functions cast their own
@@ -39,7 +40,10 @@ static void cast(struct cct_emit *e, int layer, const char *part, struct cct_qua
 }
 
 /* Tokens that a linear multiplies. */
-static struct cct_quantity rows_of(const struct cct_emit *e, const struct cct_linear *l) {
+static struct cct_quantity rows_of(const struct cct_emit *e, const struct cct_layer_kind *kind,
+                                   const struct cct_linear *l) {
+  if (cct_is_on_shard(e, kind, l))
+    return cct_per_shard(e, 1);
   if (e->form != CCT_FORM_BOTH || l->form == CCT_FORM_BOTH)
     return cct_per_token(e, 1);
   return cct_per_slot(1, l->form == CCT_FORM_DECODE ? e->s_decode : e->s_context);
@@ -58,12 +62,24 @@ static void linear(struct cct_emit *e, int layer, int place) {
   if (l->is_after)
     cast(e, layer, "cast", cct_per_token(e, 3 * k), e->b_wide);
   int is_by_head = l->split == CCT_SPLIT_HEADS; /* from heads to heads: neither side is hidden */
-  cct_emit_gemm(e, name, rows_of(e, l), n, k, groups, e->gemm_type, l->is_after || is_by_head ? e->b_wide : e->b_hidden,
-                weight, l->is_after && !is_by_head ? e->b_hidden : e->b_wide);
+  cct_emit_gemm(e, name, rows_of(e, kind, l), n, k, groups, e->gemm_type,
+                l->is_after || is_by_head ? e->b_wide : e->b_hidden, weight,
+                l->is_after && !is_by_head ? e->b_hidden : e->b_wide);
 }
 
 static int is_used(const struct cct_emit *e, const struct cct_linear *l) {
   return l->form == CCT_FORM_BOTH || e->form == CCT_FORM_BOTH || l->form == e->form;
+}
+
+/* The latent that a column-parallel linear of MLA multiplies; with kv_b's the rotary part of the key, which none does.
+ */
+static void gather_latent(struct cct_emit *e, int layer, const struct cct_layer_kind *kind,
+                          const struct cct_linear *l) {
+  char part[32];
+  snprintf(part, sizeof part, "gather_%s", l->name);
+  cct_emit_gather(e, layer, part, l->k, cct_cast_type(e));
+  if (l->form == CCT_FORM_CONTEXT)
+    cct_emit_gather(e, layer, "gather_rope", kind->kv_bytes / 2 - l->k, CCT_TYPE_BF16);
 }
 
 void cct_emit_attention_in(struct cct_emit *e, int layer) {
@@ -71,9 +87,12 @@ void cct_emit_attention_in(struct cct_emit *e, int layer) {
   char name[40];
   int64_t n, k, groups, width = 0;
   norm(e, layer, "norm1");
-  cct_emit_gather(e, layer, "gather1");
+  if (!kind->is_latent)
+    cct_emit_gather(e, layer, "gather1", e->model->hidden, cct_cast_type(e));
   for (int i = 0; i < kind->n_linears; i++)
     if (!kind->linears[i].is_after && is_used(e, &kind->linears[i])) {
+      if (kind->is_latent && kind->linears[i].split == CCT_SPLIT_COLUMN)
+        gather_latent(e, layer, kind, &kind->linears[i]);
       linear(e, layer, i);
       cct_linear_share(kind, &kind->linears[i], e->layout.tp, &n, &k, &groups);
       width = n * groups > width ? n * groups : width;
@@ -119,7 +138,7 @@ void cct_emit_attention_out(struct cct_emit *e, int layer) {
   for (int i = 0; i < kind->n_linears; i++)
     if (kind->linears[i].is_after && is_used(e, &kind->linears[i]))
       linear(e, layer, i);
-  cct_emit_reduce(e, layer, "reduce1");
+  cct_emit_reduce(e, layer, "reduce1", e->model->hidden);
 }
 
 /* gate and up as one GEMM, their product, down; over `m` rows. */
@@ -150,10 +169,10 @@ void cct_emit_feed_forward(struct cct_emit *e, int layer) {
     cct_emit_experts(e, layer);
     return;
   }
-  cct_emit_gather(e, layer, "gather2");
+  cct_emit_gather(e, layer, "gather2", e->model->hidden, cct_cast_type(e));
   cct_emit_gated(e, layer, parts, CCT_W_GATE_UP, cct_per_token(e, 1), cct_share(kind->ffn, e->layout.tp), 1,
                  e->b_hidden, e->b_wide);
-  cct_emit_reduce(e, layer, "reduce2");
+  cct_emit_reduce(e, layer, "reduce2", e->model->hidden);
 }
 
 void cct_emit_embedding(struct cct_emit *e) {

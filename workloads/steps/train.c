@@ -76,6 +76,9 @@ static void loss(struct cct_emit *e, int64_t vocabulary) {
 
 static void head_backward(struct cct_emit *e, int64_t vocabulary) {
   int64_t hidden = e->model->hidden;
+  if (e->is_sharded) /* the head's input, of which only the shard was kept */
+    cct_emit_collective(e, "head_gather_again", CCT_COLL_ALL_GATHER, e->g_tp, cct_per_token(e, hidden * 2),
+                        CCT_TYPE_BF16, e->b_hidden);
   cct_emit_gemm(e, "head.dx", cct_per_token(e, 1), hidden, vocabulary, 1, CCT_TYPE_BF16, e->b_logits, e->b_head,
                 e->b_hidden);
   cct_emit_gemm(e, "head.dw", cct_constant(hidden), vocabulary, e->tokens, 1, CCT_TYPE_BF16, e->b_hidden, e->b_logits,
@@ -140,10 +143,38 @@ static void backward(struct cct_train *t, int is_last) {
     recompute_layer(t, layer);
     cct_emit_layer_backward(e, layer);
   }
+  if (e->is_sharded)
+    cct_emit_collective(e, "embedding_gather_grad", CCT_COLL_ALL_GATHER, e->g_tp,
+                        cct_per_token(e, e->model->hidden * 2), CCT_TYPE_BF16, e->b_hidden);
   cct_emit_elementwise(e, "embedding.dw", cct_per_token(e, 3 * e->model->hidden * 2), e->layer_gradient);
   cct_train_complete(t);
   update_scales(e, 1);
   cct_emit_close_bracket(e, phase);
+}
+
+/* Parameters that every rank of tp holds and that saw only its share of the tokens, or of what the tokens did: with
+ * sequence parallelism norms and MLA's down-projections; routers; with ep > 1 shared experts. */
+static double shared_over_tp(const struct cct_emit *e) {
+  const struct cct_model *model = e->model;
+  double sum = e->is_sharded ? (double)model->hidden : 0, hidden = (double)model->hidden;
+  for (int layer = 0; layer < model->n_layers; layer++) {
+    const struct cct_layer_kind *kind = cct_model_layer(model, layer);
+    sum += e->is_sharded ? (double)kind->norms : 0;
+    for (int i = 0; i < kind->n_linears; i++)
+      sum += cct_is_on_shard(e, kind, &kind->linears[i]) ? cct_linear_parameters(kind, &kind->linears[i]) : 0;
+    sum += hidden * (double)(kind->experts + (e->layout.ep > 1 ? 3 * kind->shared_ffn : 0));
+  }
+  return sum;
+}
+
+/* One all-reduce of all of them (Megatron-core, finalize_model_grads.py), when the replicas have reduced theirs. */
+static void reduce_over_tp(struct cct_train *t) {
+  struct cct_emit *e = t->e;
+  int64_t bytes = (int64_t)(t->grad_bytes * shared_over_tp(e));
+  if (e->g_tp < 0 || !bytes)
+    return;
+  int buffer = cct_program_add_buffer(e->program, "tp_gradients", cct_constant(bytes), CCT_MEM_DEVICE, 0);
+  cct_emit_collective(e, "tp_gradients", CCT_COLL_ALL_REDUCE, e->g_tp, cct_constant(bytes), t->grad_type, buffer);
 }
 
 static void optimize(struct cct_train *t) {
@@ -156,10 +187,14 @@ static void optimize(struct cct_train *t) {
                         .writes = -1};
   norm.elementwise.bytes = cct_constant((int64_t)(t->grad_bytes * t->owned));
   cct_train_reduce_rest(t);
-  struct cct_wait reduced = {e->program->n_ops - 1, 0};
-  while (reduced.id >= 0 && !e->program->is_failed && e->program->ops[reduced.id].lane != e->comm)
-    reduced.id--;
-  (void)cct_program_add(e->program, &norm, &reduced, e->comm >= 0 && reduced.id >= 0);
+  int reduced = e->comm >= 0 ? e->program->n_ops - 1 : -1;
+  while (reduced >= 0 && !e->program->is_failed && e->program->ops[reduced].lane != e->comm)
+    reduced--;
+  e->pending = reduced;
+  reduce_over_tp(t);
+  struct cct_wait wait = {e->pending, 0};
+  (void)cct_program_add(e->program, &norm, &wait, wait.id >= 0);
+  e->pending = -1;
   cct_emit_collective(e, "norm_reduce", CCT_COLL_ALL_REDUCE, e->g_world, cct_constant(4), CCT_TYPE_FP32, e->b_wide);
   e->pending = t->saved;
   int update =

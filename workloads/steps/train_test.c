@@ -145,8 +145,7 @@ static void gradients_are_reduced_beside_the_backward_pass(void **state) {
   struct cct_step step;
   int buckets = 0, last = -1, is_awaited = 0, last_made = -1;
   assert_int_equal(
-      cct_fixture_build("model qwen3-0.6b workload train layout tp=2,dp=4 seq-len 128 accumulation 2 bucket-bytes 1",
-                        &step),
+      cct_fixture_build("model qwen3-0.6b workload train layout dp=4 seq-len 128 accumulation 2 bucket-bytes 1", &step),
       CCT_OK);
   const struct cct_program *p = program_of(step.job);
   for (int id = 0; id < p->n_ops; id++) {
@@ -331,16 +330,17 @@ static void what_cannot_be_trained_is_refused(void **state) {
 }
 
 /* Korthikanti et al. 2022, section 4.2.2: 2 + 4 all-gathers, 2 + 2 reduce-scatters a layer; without: 2 + 2 all-reduces.
- */
+ * train_tp_test.c has all models and their bytes. */
 static void sequence_parallelism_gathers_and_scatters(void **state) {
   (void)state;
   struct cct_counts on = cct_fixture_count("model qwen3-8b workload train layout tp=8 seq-len 512", NULL);
   struct cct_counts off =
       cct_fixture_count("model qwen3-8b workload train layout tp=8 seq-len 512 sequence-parallel off", NULL);
-  /* the head gathers once more; embedding and head's gradient scatter once each */
-  assert_int_equal(on.collectives[CCT_COLL_ALL_GATHER], 6 * L + 1);
+  /* the head gathers forward and backward, the embedding's gradient is gathered; embedding and head's gradient scatter
+   */
+  assert_int_equal(on.collectives[CCT_COLL_ALL_GATHER], 6 * L + 3);
   assert_int_equal(on.collectives[CCT_COLL_REDUCE_SCATTER], 4 * L + 2);
-  assert_int_equal(on.collectives[CCT_COLL_ALL_REDUCE], 3 + 1); /* cross-entropy, norm */
+  assert_int_equal(on.collectives[CCT_COLL_ALL_REDUCE], 3 + 1 + 1); /* cross-entropy, norms' gradients, their norm */
   assert_int_equal(off.collectives[CCT_COLL_ALL_REDUCE], 4 * L + 2 + 3 + 1);
   assert_int_equal(off.collectives[CCT_COLL_ALL_GATHER], 0);
   cct_fixture_same(on.flops, off.flops, "flops");
