@@ -19,10 +19,11 @@ static void layer_activations(const struct cct_model *model, const struct cct_la
     *(kind->is_latent && linear->split == CCT_SPLIT_NONE ? &latents : &attention) +=
         (double)(linear->is_after ? k : n) * (double)groups;
   }
-  double ffn = products * (double)(cct_share(kind->ffn, layout->tp) + cct_share(kind->shared_ffn, expert_tp));
-  double experts = (double)kind->top_k * (hidden + products * (double)cct_share(kind->expert_ffn, expert_tp));
+  double ffn = products * (double)cct_share(kind->ffn, layout->tp);
+  double experts = (double)kind->top_k * (hidden + products * (double)cct_share(kind->expert_ffn, expert_tp)) +
+                   products * (double)cct_share(kind->shared_ffn, expert_tp);
   if (layout->ep > 1)
-    experts /= (double)layout->tp; /* each of the tp ranks dispatches its share of the tokens */
+    experts /= (double)layout->tp; /* each of the tp ranks routes its share of the tokens */
   *sharded_out = 2 * (attention + ffn + experts);
   *whole_out = 2 * (hidden * (is_selective ? 2 : 4) + latents); /* MLA's down-projections are on every rank */
 }

@@ -158,6 +158,28 @@ static void training_takes_16_bytes_a_parameter(void **state) {
   cct_model_free(&model);
 }
 
+/* Each of tp's two ranks has half of the tokens in norms, down-projections and, with ep > 1, experts, the shared one
+ * too; and half of the heads. */
+static void activations_of_an_expert_layer_are_shared(void **state) {
+  (void)state;
+  struct cct_layout layout = parse("tp=2,ep=8,dp=4");
+  struct cct_options cell;
+  double activations[2];
+  assert_int_equal(cct_options_init(&cell), CCT_OK);
+  assert_int_equal(cct_option_set(&cell, CCT_OPT_WORKLOAD, "train", "test"), CCT_OK);
+  for (int more = 0; more < 2; more++) {
+    struct cct_model model = load("deepseek-r1");
+    struct cct_footprint f;
+    assert_int_equal(cct_model_cut(&model, 3 + more), CCT_OK);
+    cct_footprint_of(&model, &layout, &cell, &f);
+    activations[more] = f.activations;
+    cct_model_free(&model);
+  }
+  double token = 4 * 7168 + 1536 + 576 + 128 * (192 + 256 + 128) + 3 * 2048 + 8 * (7168 + 3 * 2048);
+  assert_true(fabs(activations[1] - activations[0] - 4096 * 2 * token / 2) < 1);
+  cct_options_free(&cell);
+}
+
 static void serving_takes_weights_and_cache(void **state) {
   (void)state;
   struct cct_model model = load("qwen3-8b");
@@ -181,6 +203,7 @@ int main(void) {
       cmocka_unit_test(legality_is_as_defined),
       cmocka_unit_test(shares_add_up),
       cmocka_unit_test(training_takes_16_bytes_a_parameter),
+      cmocka_unit_test(activations_of_an_expert_layer_are_shared),
       cmocka_unit_test(serving_takes_weights_and_cache),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
