@@ -207,6 +207,9 @@ static void optimize(struct cct_train *t) {
 
 static enum cct_status refuse(const struct cct_emit *e, const char *graph, int64_t passes) {
   int64_t most = 4 << 20;
+  if (e->gemm_type == CCT_TYPE_NVFP4) /* Transformer Engine's recipe, NVFP4BlockScaling, is no delayed scaling */
+    return cct_fail(CCT_USAGE, "train: nvfp4 (blocks with two scales, transforms, stochastic rounding, some layers in "
+                               "bf16) is not modelled: --weights bf16 or fp8");
   if (!strcmp(graph, "piecewise"))
     return cct_fail(CCT_USAGE,
                     "--graph piecewise: graphs around attention are a form of serving; train takes none or full");

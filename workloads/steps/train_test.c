@@ -322,6 +322,7 @@ static void what_cannot_be_trained_is_refused(void **state) {
       "model qwen3-8b workload train layout dp=2 graph full checkpoint-every 5 checkpoint async",
       "model qwen3-8b workload train layout dp=2 checkpoint-every 5 memory mapped",
       "model qwen3-8b workload decode layout tp=2 checkpoint-every 5",
+      "model qwen3-8b workload train layout dp=2 weights nvfp4",
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct cct_step step = {0};
