@@ -3,7 +3,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,6 +104,23 @@ static void a_file_is_written_whole(void **state) {
   unlink(path);
 }
 
+static void a_reader_that_is_gone_is_an_error_and_no_signal(void **state) {
+  (void)state;
+  int ends[2];
+  char got[8] = "";
+  sigset_t pending;
+  assert_int_equal(pipe(ends), 0);
+  assert_true(cct_write_pipe(ends[1], "hello", 6));
+  assert_int_equal(read(ends[0], got, 6), 6);
+  assert_string_equal(got, "hello");
+  close(ends[0]);
+  assert_false(cct_write_pipe(ends[1], "hello", 6));
+  assert_int_equal(errno, EPIPE);
+  assert_int_equal(sigpending(&pending), 0);
+  assert_int_equal(sigismember(&pending, SIGPIPE), 0);
+  close(ends[1]);
+}
+
 static void draws_depend_on_seed_and_counter_alone(void **state) {
   (void)state;
   assert_true(cct_random_u64(1, 5) == cct_random_u64(1, 5));
@@ -170,6 +189,7 @@ int main(void) {
       cmocka_unit_test(a_slip_is_recognised_and_nonsense_is_not),
       cmocka_unit_test(text_grows),
       cmocka_unit_test(a_file_is_written_whole),
+      cmocka_unit_test(a_reader_that_is_gone_is_an_error_and_no_signal),
       cmocka_unit_test(draws_depend_on_seed_and_counter_alone),
       cmocka_unit_test(data_is_found_by_name_or_file),
       cmocka_unit_test(a_world_of_one_talks_to_itself),

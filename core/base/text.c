@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static int text_reserve(struct cct_text *text, size_t more) {
@@ -218,6 +220,28 @@ static enum cct_status write_all(int fd, const char *text, size_t length) {
     length -= (size_t)n;
   }
   return fsync(fd) == 0 ? CCT_OK : CCT_IO;
+}
+
+int cct_write_pipe(int fd, const void *bytes, size_t n) {
+  sigset_t pipe, pending, before;
+  const char *at = bytes;
+  int error = 0;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  while (n && !error) {
+    ssize_t moved = write(fd, at, n);
+    error = moved < 0 && errno != EINTR ? errno : 0;
+    at += moved > 0 ? moved : 0;
+    n -= moved > 0 ? (size_t)moved : 0;
+  }
+  if (error == EPIPE && !sigismember(&pending, SIGPIPE)) /* the one that this write raised */
+    while (sigtimedwait(&pipe, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
+      ;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = error;
+  return !error;
 }
 
 enum cct_status cct_write_file(const char *path, const char *text, size_t length) {

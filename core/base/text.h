@@ -41,6 +41,9 @@ enum cct_status cct_grow(void **items, size_t *capacity, size_t need, size_t siz
 
 /* Reads a whole regular file into memory (NUL-terminated; caller frees), refusing one larger than `limit` bytes. */
 enum cct_status cct_read_file(const char *path, size_t limit, char **text_out, size_t *length_out) CCT_CHECKED;
+/* write(2) to what may be a pipe: a reader that is gone is EPIPE, and no signal to this process, which may be
+ * somebody's job. All of `n` bytes, or 0 with errno. */
+int cct_write_pipe(int fd, const void *bytes, size_t n) CCT_CHECKED;
 /* Writes PATH whole or not at all: PATH.partial, fsync, rename. CCT_NOSPACE when the disk is full, else CCT_IO. */
 enum cct_status cct_write_file(const char *path, const char *text, size_t length) CCT_CHECKED;
 

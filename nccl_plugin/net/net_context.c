@@ -192,8 +192,8 @@ static void write_stats(struct cct_net_context *context) {
         (long long)c->wire.crypto_ns, (long long)c->wire.blocked_ns, (long long)c->late_ns);
   }
   if (text.s) {
-    int fd = open(config->stats_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, text.s, text.length) != (ssize_t)text.length)
+    int fd = open(config->stats_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    if (fd < 0 || !cct_write_pipe(fd, text.s, text.length))
       cct_net_warn("CCTAX_NET_STATS: cannot write '%s': %m", config->stats_file);
     if (fd >= 0)
       close(fd);

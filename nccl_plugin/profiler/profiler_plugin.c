@@ -57,7 +57,7 @@ static void warn(cct_nccl_logger *logger, const char *what, const char *path) {
 
 /* With the lock held: whole lines by one write, so that processes may share a file. */
 static void flush(struct profile *p) {
-  if (p->text.length && write(p->fd, p->text.s, p->text.length) != (ssize_t)p->text.length)
+  if (p->text.length && !cct_write_pipe(p->fd, p->text.s, p->text.length))
     warn(p->logger, "cannot write", "CCTAX_PROFILER_FILE");
   cct_text_free(&p->text);
   p->text = (struct cct_text){0};
@@ -208,7 +208,7 @@ static int init(void **context_out, int *mask_out, uint64_t comm_id, int nodes, 
   if (!mask)
     return CCT_NCCL_SUCCESS;
   struct profile *p = calloc(1, sizeof *p);
-  int fd = p ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
+  int fd = p ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644) : -1;
   if (fd < 0) {
     warn(logger, "CCTAX_PROFILER_FILE", path);
     free(p);

@@ -3,10 +3,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -188,6 +190,32 @@ static void it_never_fails_a_job(void **state) {
   }
 }
 
+/* A pipe by name, whose reader is not there, or goes. */
+static void a_pipe_without_a_reader_ends_no_job(void **state) {
+  (void)state;
+  const struct cct_nccl_profiler_v5 *v5 = table("ncclProfiler_v5");
+  void *context = NULL, *event = NULL;
+  struct cct_nccl_event e = all_reduce(CCT_NCCL_EVENT_COLL, 1);
+  char name[80];
+  int mask = -1;
+  snprintf(name, sizeof name, "%s.pipe", path);
+  assert_int_equal(mkfifo(name, 0600), 0);
+  setenv("CCTAX_PROFILER_FILE", name, 1);
+  unsetenv("CCTAX_PROFILER_MASK");
+  n_warnings = 0;
+  assert_int_equal(v5->init(&context, 1, &mask, NULL, 1, 2, 0, logger), CCT_NCCL_SUCCESS);
+  assert_null(context);
+  assert_int_equal(n_warnings, 1);
+  int reader = open(name, O_RDONLY | O_NONBLOCK);
+  assert_int_equal(v5->init(&context, 1, &mask, NULL, 1, 2, 0, logger), CCT_NCCL_SUCCESS);
+  assert_non_null(context);
+  assert_int_equal(v5->start_event(context, &event, &e) + v5->stop_event(event), CCT_NCCL_SUCCESS);
+  close(reader);
+  assert_int_equal(v5->finalize(context), CCT_NCCL_SUCCESS);
+  assert_int_equal(n_warnings, 2);
+  unlink(name);
+}
+
 int main(void) {
   close(mkstemp(path));
   setenv("CCTAX_PROFILER_FILE", path, 1);
@@ -197,6 +225,7 @@ int main(void) {
       cmocka_unit_test(kernel_channels_carry_the_gpus_clock),
       cmocka_unit_test(threads_lose_no_line),
       cmocka_unit_test(it_never_fails_a_job),
+      cmocka_unit_test(a_pipe_without_a_reader_ends_no_job),
   };
   int result = cmocka_run_group_tests(tests, NULL, NULL);
   unlink(path);

@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "fakes/twin_gpu.h"
@@ -21,13 +23,15 @@
 struct cct_log_room;
 const struct cct_backend_ops *cctax_cuda_ops(const struct cct_log_room *room);
 
-#define TRIES 3
+#define TRIES      3
+#define CHILD_DIES "CCTAX_TEST_CHILD_DIES"
 
 struct asked {
   const char *text;
   int output;
   enum cct_status status;
   double least, median, most; /* of the tries */
+  char said[160];             /* of rank 0's failure */
 };
 
 static int by_value(const void *a, const void *b) {
@@ -57,6 +61,7 @@ static void ask(const struct cct_world *world, void *argument) {
   ops->close(backend);
   if (world->rank == 0) {
     asked->status = status;
+    snprintf(asked->said, sizeof asked->said, "%s", cct_log_last());
     qsort(found, TRIES, sizeof *found, by_value);
     asked->least = found[0];
     asked->median = found[TRIES / 2];
@@ -68,7 +73,7 @@ static struct asked answer(const char *text, int output, int ranks) {
   struct asked asked = {.text = text, .output = output};
   assert_int_equal(cct_world_threads(ranks, ask, &asked), 0);
   if (asked.status)
-    fail_msg("%s: %s", text, cct_log_last());
+    fail_msg("%s: %s", text, asked.said);
   return asked;
 }
 static double least_of(const char *text, int output, int ranks) {
@@ -288,6 +293,19 @@ static void processes_copy_each_by_themselves(void **state) {
   assert_true(least_of("context", 0, 1) > 0);
 }
 
+/* One that says it is ready and is killed before it hears that it may copy. */
+static void a_process_that_dies_ends_its_experiment_alone(void **state) {
+  struct asked asked = {.text = "processes/2/1M"};
+  (void)state;
+  assert_int_equal(setenv(CHILD_DIES, "1", 1), 0);
+  cct_log_mute(1);
+  assert_int_equal(cct_world_threads(1, ask, &asked), 0);
+  cct_log_mute(0);
+  unsetenv(CHILD_DIES);
+  assert_int_equal(asked.status, CCT_UNSUPPORTED);
+  assert_string_equal(asked.said, "cuda: process 1 of 2 is gone");
+}
+
 /* A trial of nothing among it, which would find nothing and say that all is well. */
 static void what_makes_no_sense_is_refused(void **state) {
   static const char *const texts[] = {"managed/64M",     "p2p_copy/8/0/1", "p2p_copy/1M/4/1", "p2p_copy/1M/0/3",
@@ -308,8 +326,16 @@ static void what_makes_no_sense_is_refused(void **state) {
   }
 }
 
+static void die(void) {
+  close(0);
+  if (write(1, "r", 1) == 1)
+    raise(SIGKILL);
+}
+
 int main(void) {
   char why[64];
+  if (getenv(CHILD_DIES))
+    die();
   (void)cctax_cuda_ops(NULL)->available(why, sizeof why); /* the child of an experiment ends here */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_costs_more_is_found_to),
@@ -320,6 +346,7 @@ int main(void) {
       cmocka_unit_test(what_is_refused_is_told),
       cmocka_unit_test(clocks_and_order_are_told),
       cmocka_unit_test(processes_copy_each_by_themselves),
+      cmocka_unit_test(a_process_that_dies_ends_its_experiment_alone),
       cmocka_unit_test(what_makes_no_sense_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

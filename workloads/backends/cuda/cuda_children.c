@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "workloads/backends/cuda/cuda_experiment.h"
 
 #define CHILD_TRIAL    "CCTAX_CHILD_TRIAL"
@@ -56,25 +57,26 @@ static enum cct_status start(struct child *child, int device, size_t bytes) {
   return failed ? cct_fail(CCT_UNSUPPORTED, "cuda: a child process could not be started") : CCT_OK;
 }
 
-/* Waits for its end, which is its answer. */
-static enum cct_status finish(struct child *child) {
+/* Waits for its end, which is its answer; what went wrong before has been said. */
+static enum cct_status finish(struct child *child, enum cct_status before) {
   int code = -1;
   if (child->to >= 0)
     close(child->to);
   if (child->from >= 0)
     close(child->from);
   if (child->pid <= 0) /* its start has said why */
-    return CCT_UNSUPPORTED;
+    return before;
   int is_done = waitpid(child->pid, &code, 0) == child->pid && WIFEXITED(code) && !WEXITSTATUS(code);
-  return is_done ? CCT_OK : cct_fail(CCT_UNSUPPORTED, "cuda: a child process could not use the GPU");
+  return before || is_done ? before : cct_fail(CCT_UNSUPPORTED, "cuda: a child process could not use the GPU");
 }
 
 enum cct_status cct_cuda_run_context(struct experiment *e) {
   struct child child;
   int64_t start_ns = cct_clock_ns();
-  enum cct_status status = start(&child, e->backend->device, 0), ended = finish(&child);
+  enum cct_status status = start(&child, e->backend->device, 0);
+  status = finish(&child, status);
   give(e, (double)(cct_clock_ns() - start_ns));
-  return status ? status : ended;
+  return status;
 }
 
 /* All are ready before any copies. */
@@ -84,7 +86,7 @@ static enum cct_status let_copy(const struct child *children, int n, double *gb_
     if (read(children[i].from, text, 1) != 1)
       return cct_fail(CCT_UNSUPPORTED, "cuda: process %d of %d could not use the GPU", i + 1, n);
   for (int i = 0; i < n; i++)
-    if (write(children[i].to, "g", 1) != 1)
+    if (!cct_write_pipe(children[i].to, "g", 1))
       return cct_fail(CCT_UNSUPPORTED, "cuda: process %d of %d is gone", i + 1, n);
   *gb_s_out = 0;
   for (int i = 0; i < n; i++) {
@@ -106,10 +108,8 @@ enum cct_status cct_cuda_run_processes(struct experiment *e) {
     status = start(&children[n_started], e->backend->device, (size_t)e->parameters[1]);
   if (!status)
     status = let_copy(children, n, &gb_s);
-  for (int i = 0; i < n_started; i++) {
-    enum cct_status ended = finish(&children[i]);
-    status = status ? status : ended;
-  }
+  for (int i = 0; i < n_started; i++)
+    status = finish(&children[i], status);
   give(e, gb_s);
   return status;
 }
