@@ -5,6 +5,8 @@
 
 #include "mpi_runner/serving_run.h"
 
+#define CCT_SERVING_HELD 0.01 /* of its time that an engine may be held by the room for bindings */
+
 struct serving_engine {
   int number, first_rank, ranks;
   int first_owned, n_owned; /* of its ranks, here: places among the owned ones */
@@ -28,6 +30,7 @@ struct serving_driver {
   int64_t *slots;                /* [steps in use at once][count][n_slots] */
   int64_t *submissions;          /* by form, swap_out, swap_in; -1: not counted yet */
   struct serving_stages *stages; /* prompts and generation apart; else NULL */
+  double held;                   /* the worst of the engines here */
 };
 
 /* Until the started operation is done, others' exchanges going on. */
@@ -54,6 +57,9 @@ enum cct_status cct_stages_times(struct serving_driver *driver, struct cct_servi
 /* When each step began and its tokens became known; also into the engine's rows, and when its thread was through. */
 void cct_serving_note_times(const struct serving_driver *driver, struct serving_engine *engine, int64_t *begin_ns,
                             int64_t *known_ns);
+/* Of the engine's time, what it could not go on because another host lane of its first rank was CCT_SEQUENCE_DEPTH
+ * steps behind: 0 to 1. After the times are noted. */
+double cct_serving_held(const struct serving_driver *driver, const struct serving_engine *engine);
 
 /* ---- serving_letters.c: between engines whose processes each have a clock ---- */
 

@@ -230,11 +230,24 @@ static enum cct_status take_result(struct serving_driver *d, struct cct_serving_
     result->n_engines++;
     if (!d->stages)
       status = take_times(d, e, out);
+    double held = d->sequence->is_virtual ? 0 : cct_serving_held(d, e);
+    d->held = held > d->held ? held : d->held;
     out->number = e->number;
     out->rows = e->rows;
     out->n = (int64_t)e->n;
     e->rows = NULL;
   }
+  return status;
+}
+
+/* What is measured then holds an artefact of this program's. */
+static enum cct_status tell_held(struct serving_driver *d) {
+  const struct cct_world *world = d->run->world;
+  enum cct_status status = world->ops->allreduce_f64(world, &d->held, 1, CCT_REDUCE_MAX);
+  if (!status && !world->rank && d->held > CCT_SERVING_HELD)
+    cct_warn("%s: an engine was held for %.0f %% of its time by a host lane more than %d steps behind, as no real one "
+             "is; give shorter inputs",
+             d->run->measure.name, 100 * d->held, CCT_SEQUENCE_DEPTH);
   return status;
 }
 
@@ -265,6 +278,9 @@ enum cct_status cct_serving_perform(const struct cct_serving_run *run, struct cc
   result.origin_ns = result.start_ns;
   if (!status)
     status = take_result(&driver, &result);
+  status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
+  if (!status)
+    status = tell_held(&driver);
   free(sequence.lane_end_ns);
   close_driver(&driver);
   if (status) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The schedule of a serving cell is one on every backend and for every number of processes where no clock decides; and
  * where one does, sim told the times of a host run makes the same schedule. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "mpi_runner/serving_run.h"
+#include "mpi_runner/serving_driver.h"
 #include "tests/fakes/world_threads.h"
 #include "workloads/program/profile.h"
 #include "workloads/steps/workload.h"
@@ -323,12 +324,40 @@ static void overlap_hides_the_shorter_side(void **state) {
   assert_true(step_us[0] > step_us[1] + 500);          /* and the GPU's behind it */
 }
 
+/* A worker lane is through with step 5 after 3 ms, while the engine's own lane takes 10 us a step; step 80 waits for
+ * requests. Times in ns. */
+static void what_holds_an_engine_is_its_lag_beyond_the_room(void **state) {
+  (void)state;
+  enum {
+    n = 100
+  };
+  static int64_t ends[n * 2];
+  static struct cct_serve_row rows[n];
+  struct cct_sequence sequence = {.lane_end_ns = ends, .n_host_lanes = 2};
+  struct serving_driver driver = {.sequence = &sequence, .count = 1};
+  struct serving_engine engine = {.rows = rows, .n = n};
+  int64_t now_ns = 0;
+  for (int s = 0; s < n; s++) {
+    int64_t room_ns = s < CCT_SEQUENCE_DEPTH ? 0 : ends[2 * (s - CCT_SEQUENCE_DEPTH) + 1];
+    rows[s].index = s;
+    rows[s].begin_ns = s == 80 ? 9000000 : now_ns > room_ns ? now_ns : room_ns;
+    ends[2 * s] = rows[s].end_ns = now_ns = rows[s].begin_ns + 10000;
+    int64_t worker_ns = s == 5 ? 3000000 : s == 16 ? 6000000 : now_ns, before_ns = s ? ends[2 * s - 1] : 0;
+    ends[2 * s + 1] = worker_ns > before_ns ? worker_ns : before_ns;
+  }
+  double held_ns = 3000000 - (CCT_SEQUENCE_DEPTH + 5) * 10000;
+  assert_true(fabs(cct_serving_held(&driver, &engine) - held_ns / (double)now_ns) < 1e-12);
+  engine.n = CCT_SEQUENCE_DEPTH + 5;
+  assert_true(cct_serving_held(&driver, &engine) == 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_schedule_on_every_backend),
       cmocka_unit_test(a_replay_makes_the_same_schedule),
       cmocka_unit_test(a_replay_of_apart_engines_makes_the_same_schedule),
       cmocka_unit_test(overlap_hides_the_shorter_side),
+      cmocka_unit_test(what_holds_an_engine_is_its_lag_beyond_the_room),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

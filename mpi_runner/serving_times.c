@@ -6,6 +6,8 @@
 
 #include "mpi_runner/serving_driver.h"
 
+#define BESIDE_NS 1000000 /* between being let go and beginning, on a real clock */
+
 void cct_serving_note_times(const struct serving_driver *d, struct serving_engine *e, int64_t *begin_ns,
                             int64_t *known_ns) {
   const struct cct_serve *serve = d->run->serve;
@@ -19,6 +21,23 @@ void cct_serving_note_times(const struct serving_driver *d, struct serving_engin
     e->rows[s].end_ns = ends[e->rows[s].index * d->count * lanes];
     e->rows[s].known_ns = known_ns[s] = ends[known->index * d->count * lanes + known_lane];
   }
+}
+
+/* A step that would have waited for requests anyway was not held. */
+double cct_serving_held(const struct serving_driver *d, const struct serving_engine *e) {
+  int64_t lanes = d->sequence->n_host_lanes, held_ns = 0;
+  const int64_t *ends = d->sequence->lane_end_ns + e->first_owned * lanes;
+  for (size_t s = CCT_SEQUENCE_DEPTH; s < e->n; s++) {
+    int64_t through_ns = 0;
+    for (int64_t lane = 0; lane < lanes; lane++) {
+      int64_t end_ns = ends[e->rows[s - CCT_SEQUENCE_DEPTH].index * d->count * lanes + lane];
+      through_ns = end_ns > through_ns ? end_ns : through_ns;
+    }
+    int64_t ready_ns = ends[e->rows[s - 1].index * d->count * lanes];
+    if (through_ns > ready_ns && e->rows[s].begin_ns <= through_ns + BESIDE_NS)
+      held_ns += through_ns - ready_ns;
+  }
+  return e->n && e->rows[e->n - 1].end_ns > 0 ? (double)held_ns / (double)e->rows[e->n - 1].end_ns : 0;
 }
 
 /* ---- prompts and generation apart ---- */

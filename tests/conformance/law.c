@@ -19,7 +19,6 @@ struct rank {
   int group;
   const int64_t *forms; /* of a sequence, by step modulo their number; NULL: a burst */
   int n_forms;
-  int64_t through[CCT_SEQUENCE_DEPTH]; /* by step modulo their number: all its host lanes were past it */
 };
 
 /* Law 9. */
@@ -29,8 +28,7 @@ static int is_out(const struct rank *r, int id) {
          in->when.value != (r->forms ? r->forms[r->repetition % r->n_forms] : r->program->slots[in->when.slot].value);
 }
 
-/* A step of a sequence is asked for when the first host lane is past the one before, and all are past the one
- * CCT_SEQUENCE_DEPTH before: until then `through` is 0. */
+/* A step of a sequence is asked for when the first host lane is past the one before; no host lane begins it earlier. */
 static void ask(struct rank *r) {
   int64_t asked = -1;
   for (int pass = 0; r->forms && pass < 2; pass++)
@@ -38,17 +36,9 @@ static void ask(struct rank *r) {
       if (r->program->lanes[lane].kind != CCT_LANE_HOST)
         continue;
       if (asked < 0)
-        asked = later(r->lanes[lane], r->through[r->repetition % CCT_SEQUENCE_DEPTH]);
+        asked = r->lanes[lane];
       r->lanes[lane] = later(r->lanes[lane], asked);
     }
-}
-
-static void note_through(struct rank *r) {
-  int64_t last = 0;
-  for (int lane = 0; lane < r->program->n_lanes; lane++)
-    if (r->program->lanes[lane].kind == CCT_LANE_HOST)
-      last = later(last, r->lanes[lane]);
-  r->through[r->repetition % CCT_SEQUENCE_DEPTH] = last;
 }
 
 static int64_t waits_end(const struct rank *r, const struct cct_op *op) {
@@ -143,7 +133,6 @@ static int advance(struct rank *r, int n) {
     if (r->id == r->program->n_ops) {
       if (r->repetition == n - 1)
         return 0;
-      note_through(r);
       r->repetition++;
       ask(r);
       for (int id = 0; id < r->program->n_ops; id++)

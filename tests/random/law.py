@@ -37,7 +37,6 @@ class Rank:
         self.last_end = None                                       # ends of the repetition before
         self.start, self.end, self.host_after, self.ready = [0] * n, [0] * n, [0] * n, [0] * n
         self.hosts = [lane for lane, of in enumerate(self.lanes) if of["kind"] == "host"]
-        self.through = []  # when all host lanes were through with each step
 
     def bind(self, turn):
         """Law 9: what these slots perform. In a sequence its host lanes begin when the step is asked for."""
@@ -45,7 +44,7 @@ class Rank:
         self.is_there = [case is None or turn["slots"][case[0]] == case[1] for case in self.case]
         self.now = None
         if "not_before_ns" in turn:
-            asked = max(self.carry[self.hosts[0]], self.through[-DEPTH] if len(self.through) >= DEPTH else 0)
+            asked = self.carry[self.hosts[0]]
             for lane in self.hosts:
                 self.carry[lane] = max(self.carry[lane], asked)
             self.carry[self.hosts[0]] = max(self.carry[self.hosts[0]], turn["not_before_ns"])
@@ -133,7 +132,6 @@ class Rank:
         n = len(self.ops)
         self.spans = [(-1, -1) if op["op"] in TIMELESS or not self.is_there[i] else (self.start[i], self.end[i])
                       for i, op in enumerate(self.ops)]
-        self.through.append(max(self.carry[lane] for lane in self.hosts))
         self.start, self.end, self.host_after, self.ready = [0] * n, [0] * n, [0] * n, [0] * n
 
 

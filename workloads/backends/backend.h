@@ -40,11 +40,12 @@ struct cct_burst {
 };
 
 /* Steps with different bindings, back to back: what a scheduler decides between them. Lane clocks carry over from step
- * to step (law 8). A step is asked for when the rank's first host lane is through with the step before and all its host
- * lanes are with the one CCT_SEQUENCE_DEPTH before; no host lane begins it earlier. That is the room that there is for
- * bindings, and models nothing: a lane that has to be near another awaits it. It has to hold the longest that a host
- * lane falls behind by itself, which is where caches go through the host under CC: by up to 20 decode steps where one
- * is 144 MiB, 1024 tokens of an 8B model (examples/serve-disaggregated.json). */
+ * to step (law 8). A step is asked for when the rank's first host lane is through with the step before; no host lane
+ * begins it earlier. Where the times are a clock's, all host lanes have also to be through with the step
+ * CCT_SEQUENCE_DEPTH before. That is the room that there is for bindings, and models nothing: a lane that has to be
+ * near another awaits it. Host lanes fall behind where caches go through the host under CC: by up to 20 decode steps
+ * where one is 144 MiB, 1024 tokens of an 8B model (examples/serve-disaggregated.json); who is held by a longer copy is
+ * told (mpi_runner/serving_run.c). */
 enum {
   CCT_SEQUENCE_DEPTH = 64
 };

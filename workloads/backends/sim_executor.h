@@ -18,9 +18,6 @@ struct sim_local { /* a class of which this process owns ranks */
   int rank;                /* the lowest owned of the class */
   uint64_t turn;           /* sequence: key of the binding that is priced */
   int is_bound, is_passed; /* sequence: that binding is in the state; it performs nothing at this index */
-  int64_t n_steps;         /* sequence: that it has performed */
-  /* Sequence: by step modulo their number, when all its host lanes were through with it. */
-  int64_t through_ns[CCT_SEQUENCE_DEPTH];
   struct sim_state state;
 };
 

@@ -31,15 +31,10 @@ static struct sim_local *local_of(const struct run *run, int owned) {
   return &x->locals[x->local_of[x->ranks->class_of[x->first + owned]]];
 }
 
-static int64_t later(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-/* When the step is asked for: the first host lane is through with the step before, all are with the one
- * CCT_SEQUENCE_DEPTH before. */
+/* When the step is asked for: the first host lane is through with the step before. No lane here keeps a binding. */
 static int64_t asked_ns(struct run *run, const struct sim_local *local) {
   int n = sim_state_host_ns(&local->state, run->host_ns);
-  return later(n ? run->host_ns[0] : 0, local->through_ns[local->n_steps % CCT_SEQUENCE_DEPTH]);
+  return n ? run->host_ns[0] : 0;
 }
 
 static enum cct_status ask(struct run *run, int64_t index) {
@@ -119,8 +114,6 @@ static enum cct_status split(struct run *run) {
     const struct sim_local *from = &old.locals[old.local_of[old.ranks->class_of[local->rank]]];
     local->turn = from->turn;
     local->is_bound = from->is_bound;
-    local->n_steps = from->n_steps;
-    memcpy(local->through_ns, from->through_ns, sizeof local->through_ns);
     sim_state_copy(&local->state, &from->state);
   }
   struct cct_executor *forgotten = &old;
@@ -157,15 +150,6 @@ static enum cct_status bind_turns(struct run *run, int64_t index) {
 static void note_ends(struct run *run, int64_t index) {
   const struct cct_executor *x = run->x;
   int lanes = run->sequence->n_host_lanes, has_performed = 0;
-  for (int i = 0; i < x->n_locals; i++) {
-    struct sim_local *local = &x->locals[i];
-    int64_t *through = &local->through_ns[local->n_steps % CCT_SEQUENCE_DEPTH];
-    if (local->is_passed)
-      continue;
-    local->n_steps++;
-    for (int n = sim_state_host_ns(&local->state, run->host_ns); n > 0; n--)
-      *through = later(*through, run->host_ns[n - 1]);
-  }
   if (index >= run->sequence->most_steps)
     return; /* all ranks here are over */
   int64_t *ends = run->sequence->lane_end_ns + index * x->count * lanes;
