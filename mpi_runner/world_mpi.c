@@ -2,25 +2,20 @@
 #include "mpi_runner/world_mpi.h"
 
 #include <limits.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "mpi_runner/mpi_door.h"
 
 struct cct_request {
   MPI_Request request;
   int *lengths; /* what a started all-to-all still reads */
 };
 
-static MPI_Comm comm_of(const struct cct_world *w) {
-  return *(MPI_Comm *)w->state;
-}
-
-/* The one converter of MPI's codes. */
-static enum cct_status check(int code, const char *what) {
+enum cct_status cct_mpi_check(int code, const char *what) {
   if (code == MPI_SUCCESS)
     return CCT_OK;
   char text[MPI_MAX_ERROR_STRING];
@@ -29,7 +24,7 @@ static enum cct_status check(int code, const char *what) {
   return cct_fail(CCT_STOPPED, "%s: %s", what, text);
 }
 
-static enum cct_status check_bytes(size_t bytes, const char *what) {
+enum cct_status cct_mpi_check_bytes(size_t bytes, const char *what) {
   return bytes <= INT_MAX ? CCT_OK : cct_fail(CCT_UNSUPPORTED, "%s: %zu bytes at once; MPI takes 2 GiB", what, bytes);
 }
 
@@ -52,7 +47,7 @@ static enum cct_status world_new(MPI_Comm comm, const struct cct_world_ops *ops,
 
 static enum cct_status world_split(const struct cct_world *w, int colour, int key, struct cct_world **world_out) {
   MPI_Comm comm;
-  enum cct_status status = check(MPI_Comm_split(comm_of(w), colour, key, &comm), "MPI_Comm_split");
+  enum cct_status status = cct_mpi_check(MPI_Comm_split(cct_mpi_comm(w), colour, key, &comm), "MPI_Comm_split");
   return status ? status : world_new(comm, w->ops, world_out);
 }
 
@@ -65,19 +60,20 @@ static void world_release(struct cct_world *w) {
 }
 
 static enum cct_status world_barrier(const struct cct_world *w) {
-  return check(MPI_Barrier(comm_of(w)), "MPI_Barrier");
+  return cct_mpi_check(MPI_Barrier(cct_mpi_comm(w)), "MPI_Barrier");
 }
 
 static enum cct_status world_bcast(const struct cct_world *w, void *buf, size_t bytes, int root) {
-  enum cct_status status = check_bytes(bytes, "MPI_Bcast");
-  return status ? status : check(MPI_Bcast(buf, (int)bytes, MPI_BYTE, root, comm_of(w)), "MPI_Bcast");
+  enum cct_status status = cct_mpi_check_bytes(bytes, "MPI_Bcast");
+  return status ? status : cct_mpi_check(MPI_Bcast(buf, (int)bytes, MPI_BYTE, root, cct_mpi_comm(w)), "MPI_Bcast");
 }
 
 static enum cct_status world_gather(const struct cct_world *w, const void *send, size_t bytes, void *recv, int root) {
-  enum cct_status status = check_bytes(bytes, "MPI_Gather");
-  return status ? status
-                : check(MPI_Gather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, root, comm_of(w)),
-                        "MPI_Gather");
+  enum cct_status status = cct_mpi_check_bytes(bytes, "MPI_Gather");
+  return status
+             ? status
+             : cct_mpi_check(MPI_Gather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, root, cct_mpi_comm(w)),
+                             "MPI_Gather");
 }
 
 /* What an all-gather sends: MPI wants to be told that it stands in its place already. */
@@ -86,11 +82,11 @@ static const void *part_of(const struct cct_world *w, const void *send, size_t b
 }
 
 static enum cct_status world_allgather(const struct cct_world *w, const void *send, size_t bytes, void *recv) {
-  enum cct_status status = check_bytes(bytes, "MPI_Allgather");
+  enum cct_status status = cct_mpi_check_bytes(bytes, "MPI_Allgather");
   return status ? status
-                : check(MPI_Allgather(part_of(w, send, bytes, recv), (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE,
-                                      comm_of(w)),
-                        "MPI_Allgather");
+                : cct_mpi_check(MPI_Allgather(part_of(w, send, bytes, recv), (int)bytes, MPI_BYTE, recv, (int)bytes,
+                                              MPI_BYTE, cct_mpi_comm(w)),
+                                "MPI_Allgather");
 }
 
 /* Counts and displacements as MPI takes them: two arrays of `size` ints in one allocation, for each of `n` lists. */
@@ -106,7 +102,7 @@ static enum cct_status lengths_of(const struct cct_world *w, const size_t *const
       lengths[(2 * l + 1) * w->size + r] = (int)at;
       at += lists[l][r];
     }
-    enum cct_status status = check_bytes(at, what);
+    enum cct_status status = cct_mpi_check_bytes(at, what);
     if (status) {
       free(lengths);
       return status;
@@ -122,8 +118,9 @@ static enum cct_status world_allgatherv(const struct cct_world *w, const void *s
   enum cct_status status = lengths_of(w, &counts, 1, "MPI_Allgatherv", &lengths);
   if (status)
     return status;
-  status = check(MPI_Allgatherv(send, (int)bytes, MPI_BYTE, recv, lengths, lengths + w->size, MPI_BYTE, comm_of(w)),
-                 "MPI_Allgatherv");
+  status = cct_mpi_check(
+      MPI_Allgatherv(send, (int)bytes, MPI_BYTE, recv, lengths, lengths + w->size, MPI_BYTE, cct_mpi_comm(w)),
+      "MPI_Allgatherv");
   free(lengths);
   return status;
 }
@@ -134,9 +131,9 @@ static enum cct_status world_alltoallv(const struct cct_world *w, const void *se
   enum cct_status status = lengths_of(w, (const size_t *const[]){send_bytes, recv_bytes}, 2, "MPI_Alltoallv", &lengths);
   if (status)
     return status;
-  status = check(MPI_Alltoallv(send, lengths, lengths + w->size, MPI_BYTE, recv, lengths + 2 * w->size,
-                               lengths + 3 * w->size, MPI_BYTE, comm_of(w)),
-                 "MPI_Alltoallv");
+  status = cct_mpi_check(MPI_Alltoallv(send, lengths, lengths + w->size, MPI_BYTE, recv, lengths + 2 * w->size,
+                                       lengths + 3 * w->size, MPI_BYTE, cct_mpi_comm(w)),
+                         "MPI_Alltoallv");
   free(lengths);
   return status;
 }
@@ -146,121 +143,32 @@ static MPI_Op op_of(enum cct_reduce how) {
 }
 
 static enum cct_status world_allreduce_i64(const struct cct_world *w, int64_t *values, size_t n, enum cct_reduce how) {
-  return check(MPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_INT64_T, op_of(how), comm_of(w)), "MPI_Allreduce");
+  return cct_mpi_check(MPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_INT64_T, op_of(how), cct_mpi_comm(w)),
+                       "MPI_Allreduce");
 }
 
 static enum cct_status world_allreduce_f64(const struct cct_world *w, double *values, size_t n, enum cct_reduce how) {
-  return check(MPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, op_of(how), comm_of(w)), "MPI_Allreduce");
-}
-
-/* ---- the caller's own sums ---- */
-
-/* A user's MPI operation is told only the datatype, so that the sum to use travels as an attribute of a datatype that
- * is made once for each (sum, element size) and kept until MPI ends. */
-static struct summed {
-  cct_combine_fn *combine;
-  size_t element_bytes;
-  MPI_Datatype type;
-} summed[64]; /* more than types times operations */
-static int n_summed, combine_key = MPI_KEYVAL_INVALID;
-static MPI_Op combine_op = MPI_OP_NULL;
-
-static void combine(void *in, void *inout, int *count, MPI_Datatype *type) {
-  const struct summed *entry = NULL;
-  int is_found = 0;
-  MPI_Type_get_attr(*type, combine_key, &entry, &is_found);
-  if (is_found)
-    entry->combine(inout, in, (size_t)*count);
-}
-
-static enum cct_status summed_type(cct_combine_fn *fn, size_t element_bytes, MPI_Datatype *type_out) {
-  for (int i = 0; i < n_summed; i++)
-    if (summed[i].combine == fn && summed[i].element_bytes == element_bytes) {
-      *type_out = summed[i].type;
-      return CCT_OK;
-    }
-  if (n_summed == (int)(sizeof summed / sizeof *summed))
-    return cct_fail(CCT_UNSUPPORTED, "more than %d different sums in one process", n_summed);
-  struct summed *entry = &summed[n_summed];
-  *entry = (struct summed){fn, element_bytes, MPI_DATATYPE_NULL};
-  enum cct_status status = CCT_OK;
-  if (combine_op == MPI_OP_NULL) {
-    status = check(MPI_Op_create(combine, 1, &combine_op), "MPI_Op_create");
-    if (!status)
-      status = check(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &combine_key, NULL),
-                     "MPI_Type_create_keyval");
-  }
-  if (!status)
-    status = check(MPI_Type_contiguous((int)element_bytes, MPI_BYTE, &entry->type), "MPI_Type_contiguous");
-  if (!status)
-    status = check(MPI_Type_commit(&entry->type), "MPI_Type_commit");
-  if (!status)
-    status = check(MPI_Type_set_attr(entry->type, combine_key, entry), "MPI_Type_set_attr");
-  if (status)
-    return status;
-  n_summed++;
-  *type_out = entry->type;
-  return CCT_OK;
-}
-
-static void free_sums(void) {
-  for (int i = 0; i < n_summed; i++)
-    MPI_Type_free(&summed[i].type);
-  if (combine_key != MPI_KEYVAL_INVALID)
-    MPI_Type_free_keyval(&combine_key);
-  if (combine_op != MPI_OP_NULL)
-    MPI_Op_free(&combine_op);
-  n_summed = 0;
-}
-
-/* request NULL: blocking. */
-static enum cct_status reduce(const struct cct_world *w, void *buf, size_t count, size_t element_bytes,
-                              cct_combine_fn *fn, enum cct_result_at where, MPI_Request *request) {
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-  MPI_Comm comm = comm_of(w);
-  enum cct_status status = check_bytes(count, "MPI_Reduce");
-  if (!status)
-    status = summed_type(fn, element_bytes, &type);
-  if (status)
-    return status;
-  int n = (int)count, part = n / w->size;
-  const void *send = where == CCT_RESULT_ROOT && w->rank ? buf : MPI_IN_PLACE;
-  void *recv = where == CCT_RESULT_ROOT && w->rank ? NULL : buf;
-  switch (where) {
-  case CCT_RESULT_ALL:
-    return check(request ? MPI_Iallreduce(send, recv, n, type, combine_op, comm, request)
-                         : MPI_Allreduce(send, recv, n, type, combine_op, comm),
-                 "MPI_Allreduce");
-  case CCT_RESULT_ROOT:
-    return check(request ? MPI_Ireduce(send, recv, n, type, combine_op, 0, comm, request)
-                         : MPI_Reduce(send, recv, n, type, combine_op, 0, comm),
-                 "MPI_Reduce");
-  case CCT_RESULT_SCATTER:
-    break;
-  }
-  if (part * w->size != n)
-    return cct_fail(CCT_USAGE, "reduce-scatter of %d elements over %d processes", n, w->size);
-  return check(request ? MPI_Ireduce_scatter_block(send, recv, part, type, combine_op, comm, request)
-                       : MPI_Reduce_scatter_block(send, recv, part, type, combine_op, comm),
-               "MPI_Reduce_scatter_block");
+  return cct_mpi_check(MPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, op_of(how), cct_mpi_comm(w)),
+                       "MPI_Allreduce");
 }
 
 static enum cct_status world_reduce_with(const struct cct_world *w, void *buf, size_t count, size_t element_bytes,
                                          cct_combine_fn *fn, enum cct_result_at where) {
-  return reduce(w, buf, count, element_bytes, fn, where, NULL);
+  return cct_mpi_reduce(w, buf, count, element_bytes, fn, where, NULL);
 }
 
 /* ---- point to point, and what is started and tested ---- */
 
 static enum cct_status world_send(const struct cct_world *w, const void *buf, size_t bytes, int to, int tag) {
-  enum cct_status status = check_bytes(bytes, "MPI_Send");
-  return status ? status : check(MPI_Send(buf, (int)bytes, MPI_BYTE, to, tag, comm_of(w)), "MPI_Send");
+  enum cct_status status = cct_mpi_check_bytes(bytes, "MPI_Send");
+  return status ? status : cct_mpi_check(MPI_Send(buf, (int)bytes, MPI_BYTE, to, tag, cct_mpi_comm(w)), "MPI_Send");
 }
 
 static enum cct_status world_recv(const struct cct_world *w, void *buf, size_t bytes, int from, int tag) {
-  enum cct_status status = check_bytes(bytes, "MPI_Recv");
+  enum cct_status status = cct_mpi_check_bytes(bytes, "MPI_Recv");
   return status ? status
-                : check(MPI_Recv(buf, (int)bytes, MPI_BYTE, from, tag, comm_of(w), MPI_STATUS_IGNORE), "MPI_Recv");
+                : cct_mpi_check(MPI_Recv(buf, (int)bytes, MPI_BYTE, from, tag, cct_mpi_comm(w), MPI_STATUS_IGNORE),
+                                "MPI_Recv");
 }
 
 static struct cct_request *request_new(void) {
@@ -285,9 +193,10 @@ static enum cct_status world_isend(const struct cct_world *w, const void *buf, s
   struct cct_request *request = request_new();
   if (!request)
     return CCT_NOMEM;
-  enum cct_status status = check_bytes(bytes, "MPI_Isend");
+  enum cct_status status = cct_mpi_check_bytes(bytes, "MPI_Isend");
   if (!status)
-    status = check(MPI_Isend(buf, (int)bytes, MPI_BYTE, to, tag, comm_of(w), &request->request), "MPI_Isend");
+    status =
+        cct_mpi_check(MPI_Isend(buf, (int)bytes, MPI_BYTE, to, tag, cct_mpi_comm(w), &request->request), "MPI_Isend");
   return started(status, request, request_out);
 }
 
@@ -296,9 +205,10 @@ static enum cct_status world_irecv(const struct cct_world *w, void *buf, size_t 
   struct cct_request *request = request_new();
   if (!request)
     return CCT_NOMEM;
-  enum cct_status status = check_bytes(bytes, "MPI_Irecv");
+  enum cct_status status = cct_mpi_check_bytes(bytes, "MPI_Irecv");
   if (!status)
-    status = check(MPI_Irecv(buf, (int)bytes, MPI_BYTE, from, tag, comm_of(w), &request->request), "MPI_Irecv");
+    status =
+        cct_mpi_check(MPI_Irecv(buf, (int)bytes, MPI_BYTE, from, tag, cct_mpi_comm(w), &request->request), "MPI_Irecv");
   return started(status, request, request_out);
 }
 
@@ -308,7 +218,7 @@ static enum cct_status world_ireduce_with(const struct cct_world *w, void *buf, 
   struct cct_request *request = request_new();
   if (!request)
     return CCT_NOMEM;
-  return started(reduce(w, buf, count, element_bytes, fn, where, &request->request), request, request_out);
+  return started(cct_mpi_reduce(w, buf, count, element_bytes, fn, where, &request->request), request, request_out);
 }
 
 static enum cct_status world_iallgather(const struct cct_world *w, const void *send, size_t bytes, void *recv,
@@ -316,11 +226,11 @@ static enum cct_status world_iallgather(const struct cct_world *w, const void *s
   struct cct_request *request = request_new();
   if (!request)
     return CCT_NOMEM;
-  enum cct_status status = check_bytes(bytes, "MPI_Iallgather");
+  enum cct_status status = cct_mpi_check_bytes(bytes, "MPI_Iallgather");
   if (!status)
-    status = check(MPI_Iallgather(part_of(w, send, bytes, recv), (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE,
-                                  comm_of(w), &request->request),
-                   "MPI_Iallgather");
+    status = cct_mpi_check(MPI_Iallgather(part_of(w, send, bytes, recv), (int)bytes, MPI_BYTE, recv, (int)bytes,
+                                          MPI_BYTE, cct_mpi_comm(w), &request->request),
+                           "MPI_Iallgather");
   return started(status, request, request_out);
 }
 
@@ -333,16 +243,16 @@ static enum cct_status world_ialltoallv(const struct cct_world *w, const void *s
       lengths_of(w, (const size_t *const[]){send_bytes, recv_bytes}, 2, "MPI_Ialltoallv", &request->lengths);
   const int *lengths = request->lengths;
   if (!status)
-    status = check(MPI_Ialltoallv(send, lengths, lengths + w->size, MPI_BYTE, recv, lengths + 2 * w->size,
-                                  lengths + 3 * w->size, MPI_BYTE, comm_of(w), &request->request),
-                   "MPI_Ialltoallv");
+    status = cct_mpi_check(MPI_Ialltoallv(send, lengths, lengths + w->size, MPI_BYTE, recv, lengths + 2 * w->size,
+                                          lengths + 3 * w->size, MPI_BYTE, cct_mpi_comm(w), &request->request),
+                           "MPI_Ialltoallv");
   return started(status, request, request_out);
 }
 
 static enum cct_status world_test(const struct cct_world *w, struct cct_request *request, int *done_out) {
   (void)w;
   int done = 0;
-  enum cct_status status = check(MPI_Test(&request->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  enum cct_status status = cct_mpi_check(MPI_Test(&request->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   if (status)
     return status;
   if (done) {
@@ -359,7 +269,7 @@ static int64_t world_now_ns(const struct cct_world *w) {
 }
 
 static void world_abort(const struct cct_world *w, int exit_code) {
-  MPI_Abort(comm_of(w), exit_code);
+  MPI_Abort(cct_mpi_comm(w), exit_code);
 }
 
 static const struct cct_world_ops mpi_ops = {
@@ -391,7 +301,7 @@ enum cct_status cct_world_mpi_open(int *argc, char ***argv, struct cct_world **w
   if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED)
     return cct_fail(CCT_STOPPED, "MPI does not start with thread support");
   MPI_Comm comm; /* our own, so that no library that uses MPI too meets our messages */
-  enum cct_status status = check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+  enum cct_status status = cct_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
   if (!status)
     status = world_new(comm, &mpi_ops, world_out);
   if (status)
@@ -402,15 +312,15 @@ enum cct_status cct_world_mpi_open(int *argc, char ***argv, struct cct_world **w
 void cct_world_mpi_close(struct cct_world *world) {
   if (!world)
     return;
-  free_sums();
+  cct_mpi_free_sums();
   world_release(world);
   MPI_Finalize();
 }
 
 enum cct_status cct_world_mpi_local(const struct cct_world *world, int *rank_out, int *size_out) {
   MPI_Comm comm;
-  enum cct_status status =
-      check(MPI_Comm_split_type(comm_of(world), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm), "MPI_Comm_split_type");
+  enum cct_status status = cct_mpi_check(
+      MPI_Comm_split_type(cct_mpi_comm(world), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm), "MPI_Comm_split_type");
   if (status)
     return status;
   MPI_Comm_rank(comm, rank_out);

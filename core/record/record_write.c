@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "record/hdf5_door.h"
+#include "record/record_write.h"
 
 /* Small enough that a block of one cell stays small, large enough that a flush touches few chunks. */
 #define SAMPLES_A_CHUNK 256
@@ -47,6 +48,23 @@ void cct_record_abandon(struct cct_record *record) {
     return;
   H5Fclose(record->file);
   record_free(record);
+}
+
+enum cct_status cct_record_rename(struct cct_record *record, const char *partial) {
+  char *copy = strdup(partial);
+  if (!copy || rename(record->partial, partial) != 0) {
+    free(copy);
+    return cct_fail(copy ? CCT_IO : CCT_NOMEM, "%s: cannot be written: %s", partial, strerror(errno));
+  }
+  free(record->partial);
+  record->partial = copy;
+  return CCT_OK;
+}
+
+void cct_record_discard(struct cct_record *record) {
+  if (record)
+    unlink(record->partial);
+  cct_record_abandon(record);
 }
 
 static enum cct_status fail(const struct cct_record *record, const char *what) {
@@ -218,9 +236,9 @@ static enum cct_status record_new(const char *path, const char *partial_suffix, 
   return CCT_OK;
 }
 
-static enum cct_status create_as(const char *path, const char *partial_suffix, const struct cct_record_head *head,
-                                 const struct cct_record_fact *facts, int n_facts, const char *program,
-                                 const struct cct_record_cell *cells, int n_cells, struct cct_record **record_out) {
+enum cct_status cct_record_create_as(const char *path, const char *partial_suffix, const struct cct_record_head *head,
+                                     const struct cct_record_fact *facts, int n_facts, const char *program,
+                                     const struct cct_record_cell *cells, int n_cells, struct cct_record **record_out) {
   struct cct_record *record = NULL;
   enum cct_status status = record_new(path, partial_suffix, n_cells, &record);
   if (status)
@@ -244,7 +262,7 @@ static enum cct_status create_as(const char *path, const char *partial_suffix, c
 enum cct_status cct_record_create(const char *path, const struct cct_record_head *head,
                                   const struct cct_record_fact *facts, int n_facts, const char *program,
                                   const struct cct_record_cell *cells, int n_cells, struct cct_record **record_out) {
-  return create_as(path, ".partial", head, facts, n_facts, program, cells, n_cells, record_out);
+  return cct_record_create_as(path, ".partial", head, facts, n_facts, program, cells, n_cells, record_out);
 }
 
 enum cct_cell_state cct_record_state(const struct cct_record *record, int cell) {
@@ -361,72 +379,5 @@ enum cct_status cct_record_finish(struct cct_record *record) {
   if (!status)
     status = seal(record->partial, record->path);
   record_free(record);
-  return status;
-}
-
-/* Going on with an interrupted block writes a fresh file and puts the finished cells into it: whatever the interruption
- * left half-written in the old one's structure stays behind. */
-static enum cct_status copy_finished(struct cct_record *record, const struct cct_block *block) {
-  enum cct_status status = CCT_OK;
-  for (int i = 0; !status && i < block->n_cells; i++) {
-    const struct cct_block_cell *cell = &block->cells[i];
-    if (cell->state == CCT_CELL_OPEN)
-      continue;
-    for (int m = 0; !status && m < cell->n_metrics; m++)
-      status = cct_record_append(record, i, m, cell->metrics[m].samples, cell->metrics[m].n_samples);
-    cct_record_set_counts(record, i, &cell->program, &cell->performed);
-    if (!status)
-      status = cct_record_set_state(record, i, cell->state, cell->reason);
-  }
-  return status;
-}
-
-static enum cct_status rewrite(const char *path, const struct cct_block *block, struct cct_record **record_out) {
-  struct cct_record_cell *cells = calloc((size_t)block->n_cells + 1, sizeof *cells);
-  struct cct_record *record = NULL;
-  struct cct_text partial = {0};
-  enum cct_status status = cells ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
-  for (int i = 0; !status && i < block->n_cells; i++) {
-    const struct cct_block_cell *cell = &block->cells[i];
-    struct cct_metric *metrics = calloc((size_t)cell->n_metrics + 1, sizeof *metrics);
-    for (int m = 0; metrics && m < cell->n_metrics; m++)
-      metrics[m] = cell->metrics[m].metric;
-    cells[i] = (struct cct_record_cell){cell->key, cell->label, metrics, cell->n_metrics};
-    if (!metrics)
-      status = cct_fail(CCT_NOMEM, "out of memory");
-  }
-  if (!status)
-    status = create_as(path, ".partial.partial", &block->head, block->facts, block->n_facts, block->program, cells,
-                       block->n_cells, &record);
-  if (!status)
-    status = copy_finished(record, block);
-  cct_text_add(&partial, "%s.partial", path);
-  if (!status && (!partial.s || rename(record->partial, partial.s) != 0))
-    status = cct_fail(CCT_IO, "%s: cannot be written: %s", path, strerror(errno));
-  if (!status) {
-    free(record->partial);
-    record->partial = partial.s;
-    *record_out = record;
-  } else {
-    if (record)
-      unlink(record->partial);
-    cct_record_abandon(record);
-    cct_text_free(&partial);
-  }
-  for (int i = 0; cells && i < block->n_cells; i++)
-    free((void *)(uintptr_t)cells[i].metrics);
-  free(cells);
-  return status;
-}
-
-enum cct_status cct_record_reopen(const char *path, struct cct_record **record_out) {
-  struct cct_text partial = {0};
-  struct cct_block *block = NULL;
-  cct_text_add(&partial, "%s.partial", path);
-  enum cct_status status = partial.s ? cct_block_read(partial.s, 1, &block) : CCT_NOMEM;
-  if (!status)
-    status = rewrite(path, block, record_out);
-  cct_block_free(block);
-  cct_text_free(&partial);
   return status;
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Who is not a peer is refused, with one line; who tampers on the way ends the connection; nobody gets wrong data or a
- * hang. Side 0 connects and sends, side 1 listens and receives; the man in the middle is a thread of side 0. */
+ * hang. Side 0 connects and sends, side 1 listens and receives; the man in the middle (net_middle.h) is a thread of
+ * side 0. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <arpa/inet.h>
-#include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "nccl_plugin/net/net_format.h"
+#include "nccl_plugin/net/net_middle.h"
 #include "nccl_plugin/net/net_play.h"
 #include "tests/scratch.h"
 
@@ -96,11 +94,6 @@ static void only_the_right_key_or_certificate_is_taken(void **state) {
 
 /* ---- port scanners, and sessions that mean somebody else ---- */
 
-static int dial(const union cct_net_address *address) {
-  int fd = socket(address->any.sa_family, SOCK_STREAM, 0);
-  return fd >= 0 && connect(fd, &address->any, cct_net_address_bytes(address)) == 0 ? fd : -1;
-}
-
 static int scanner(struct play *play) {
   static const char *const says[] = {"", "GET / HTTP/1.0\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"};
   void *send = NULL, *listen = NULL, *none = NULL;
@@ -112,7 +105,7 @@ static int scanner(struct play *play) {
   memcpy(&first, theirs[0], sizeof first);
   memcpy(&second, theirs[1], sizeof second);
   for (int i = 0; i < 3; i++) {
-    int fd = dial(&first.address);
+    int fd = net_middle_dial(&first.address);
     size_t n = strlen(says[i]) + (i == 2);
     PLAY_CHECK(fd >= 0 && write(fd, says[i], n) == (ssize_t)n);
     if (i < 2)
@@ -120,7 +113,7 @@ static int scanner(struct play *play) {
     else
       silent[0] = fd; /* never finishes its hello */
   }
-  silent[1] = dial(&first.address);
+  silent[1] = net_middle_dial(&first.address);
   /* A peer with the key that was led to another listener, as by a tampered handle, is refused too. */
   union cct_net_address right = first.address;
   first.address = second.address;
@@ -169,137 +162,6 @@ static void strangers_are_refused_with_a_line_each_and_hold_nobody_up(void **sta
 
 /* ---- the man in the middle ---- */
 
-enum attack {
-  PASS,
-  FLIP,
-  DROP,
-  REPEAT,
-  SWAP,
-  TRUNCATE,
-  INJECT,
-  FLIP_LENGTH
-};
-enum {
-  LINKS = 4,
-  RECORD = 16384 + 512
-};
-
-struct middle {
-  enum attack attack;
-  int victim; /* which of the connections: 0 control */
-  int at;     /* which application record of it */
-  union cct_net_address target;
-  int fd;
-  atomic_int has_struck;
-  /* What the caller said on its first connection, to say it again later. */
-  unsigned char tape[4000];
-  size_t tape_bytes;
-};
-
-static int read_all(int fd, unsigned char *bytes, size_t n) {
-  return recv(fd, bytes, n, MSG_WAITALL) == (ssize_t)n;
-}
-
-static int write_all(int fd, const unsigned char *bytes, size_t n) {
-  return send(fd, bytes, n, MSG_NOSIGNAL) == (ssize_t)n;
-}
-
-struct link {
-  struct middle *middle;
-  int index, from, to;
-};
-
-/* One connection, caller to listener, record by record. */
-static void *pass_records(void *arg) {
-  struct link *l = arg;
-  struct middle *m = l->middle;
-  unsigned char record[RECORD], held[RECORD];
-  size_t held_bytes = 0;
-  for (int n_application = 0, is_up = 1; is_up && read_all(l->from, record, 5);) {
-    size_t n = 5 + ((size_t)record[3] << 8 | record[4]);
-    is_up = n <= RECORD && read_all(l->from, record + 5, n - 5);
-    if (is_up && l->index == 0 && m->tape_bytes + n <= sizeof m->tape && n_application < 3) {
-      memcpy(m->tape + m->tape_bytes, record, n);
-      m->tape_bytes += n;
-    }
-    int is_hit = is_up && record[0] == 23 && n_application++ == m->at && l->index == m->victim;
-    if (is_hit)
-      atomic_store(&m->has_struck, 1);
-    enum attack attack = is_hit ? m->attack : PASS;
-    if (attack == FLIP)
-      record[n / 2] ^= 0x10;
-    if (attack == FLIP_LENGTH)
-      record[4] ^= 0x01;
-    if (attack == INJECT)
-      is_up = write_all(l->to, (const unsigned char *)"\x17\x03\x03\x00\x20 these are 32 bytes of nothing. ", 37);
-    if (attack == SWAP) {
-      memcpy(held, record, n);
-      held_bytes = n;
-      continue;
-    }
-    if (attack == TRUNCATE) {
-      write_all(l->to, record, n / 2);
-      break;
-    }
-    if (is_up && attack != DROP)
-      is_up = write_all(l->to, record, n);
-    if (is_up && attack == REPEAT)
-      is_up = write_all(l->to, record, n);
-    if (is_up && held_bytes) {
-      is_up = write_all(l->to, held, held_bytes);
-      held_bytes = 0;
-    }
-  }
-  shutdown(l->to, SHUT_WR);
-  return NULL;
-}
-
-static void *pass_back(void *arg) {
-  struct link *l = arg;
-  unsigned char bytes[4096];
-  for (ssize_t n; (n = recv(l->to, bytes, sizeof bytes, 0)) > 0;)
-    if (!write_all(l->from, bytes, (size_t)n))
-      break;
-  shutdown(l->from, SHUT_RDWR);
-  return NULL;
-}
-
-static void *stand_between(void *arg) {
-  struct middle *m = arg;
-  struct link links[LINKS];
-  pthread_t threads[2 * LINKS];
-  int n = 0;
-  for (; n < LINKS; n++) {
-    int from = accept(m->fd, NULL, NULL);
-    if (from < 0)
-      break;
-    links[n] = (struct link){m, n, from, dial(&m->target)};
-    pthread_create(&threads[2 * n], NULL, pass_records, &links[n]);
-    pthread_create(&threads[2 * n + 1], NULL, pass_back, &links[n]);
-  }
-  for (int i = 0; i < n; i++) {
-    pthread_join(threads[2 * i], NULL);
-    pthread_join(threads[2 * i + 1], NULL);
-    close(links[i].from);
-    close(links[i].to);
-  }
-  return NULL;
-}
-
-static int put_between(struct middle *m, char *handle, pthread_t *thread) {
-  struct cct_net_handle h;
-  socklen_t bytes = sizeof m->target.v4;
-  memcpy(&h, handle, sizeof h);
-  m->target = h.address;
-  h.address.v4.sin_port = 0;
-  m->fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (bind(m->fd, &h.address.any, bytes) != 0 || listen(m->fd, 16) != 0 ||
-      getsockname(m->fd, &h.address.any, &bytes) != 0)
-    return 0;
-  memcpy(handle, &h, sizeof h);
-  return pthread_create(thread, NULL, stand_between, m) == 0;
-}
-
 enum {
   MESSAGES = 40,
   LARGE = 300000
@@ -316,7 +178,7 @@ static int attacked_sender(struct play *play) {
   enum cct_nccl result = CCT_NCCL_SUCCESS;
   int done, bytes;
   play_trade(play, unused, theirs, sizeof theirs);
-  PLAY_CHECK(put_between(&m, theirs, &thread));
+  PLAY_CHECK(net_middle_put(&m, theirs, &thread));
   result = play_connect(play, theirs, &send, 60);
   int64_t deadline = play_now_ns() + 60000000000;
   for (uint64_t i = 0; i < MESSAGES && !result; i++) {
@@ -335,8 +197,8 @@ static int attacked_sender(struct play *play) {
   close(m.fd);
   PLAY_CHECK(m.has_struck);
   if (m.attack == PASS) { /* the whole session again, as it was recorded */
-    int fd = dial(&m.target);
-    PLAY_CHECK(fd >= 0 && write_all(fd, m.tape, m.tape_bytes));
+    int fd = net_middle_dial(&m.target);
+    PLAY_CHECK(fd >= 0 && net_middle_write(fd, m.tape, m.tape_bytes));
     play_barrier(play);
     close(fd);
   }
