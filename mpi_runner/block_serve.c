@@ -289,17 +289,28 @@ static int64_t end_of(const struct recording *r, const struct cct_serving_result
   for (int e = 0; e < result->n_engines; e++) {
     const struct cct_serving_engine *engine = &result->engines[e];
     for (int64_t i = 0; i < r->requests->n; i++)
-      end_ns = later(end_ns, engine->times.requests[i].last_ns);
+      end_ns = later(end_ns, result->origin_ns + engine->times.requests[i].last_ns);
     for (int64_t s = 0; s < engine->n; s++)
-      end_ns = later(end_ns, engine->rows[s].end_ns);
+      end_ns = later(end_ns, result->start_ns + engine->rows[s].end_ns);
   }
-  return later(result->start_ns, result->origin_ns) + end_ns;
+  return end_ns;
+}
+
+/* A predicted run is computed sooner than it is over: the next one of any process begins behind it all the same. */
+static enum cct_status queue_behind(const struct recording *r, struct cct_serving_result *result, int64_t *free_ns) {
+  int64_t shift_ns = later(*free_ns - result->start_ns, 0);
+  if (!result->is_virtual)
+    return CCT_OK;
+  result->start_ns += shift_ns;
+  result->origin_ns += shift_ns;
+  *free_ns = end_of(r, result);
+  return r->call->world->ops->allreduce_i64(r->call->world, free_ns, 1, CCT_REDUCE_MAX);
 }
 
 static enum cct_status perform(struct recording *r, const struct cct_serving_run *run) {
   struct usage usage = {.nvml = open_nvml(r->call)};
   enum cct_status status = CCT_OK;
-  int64_t free_ns = 0; /* a predicted run is computed sooner than it is over: the next begins behind it all the same */
+  int64_t free_ns = 0;
   for (int64_t w = 0; !status && w < r->call->measure.warmup; w++)
     status = cct_serving_warm(run);
   for (int64_t sample = 0; !status && sample < r->call->measure.samples; sample++) {
@@ -308,16 +319,14 @@ static enum cct_status perform(struct recording *r, const struct cct_serving_run
     status = cct_serving_perform(run, &result);
     if (status)
       break;
-    int64_t shift_ns = later(free_ns - result.start_ns, 0);
-    result.start_ns += shift_ns;
-    result.origin_ns += shift_ns;
-    free_ns = end_of(r, &result);
+    status = queue_behind(r, &result, &free_ns);
     end_usage(r, &usage, sample, result.start_ns);
     for (int i = 0; i < result.n_engines; i++) {
       add_requests(r, sample, result.origin_ns, &result.engines[i]);
       add_steps(r, &result, &result.engines[i]);
     }
-    status = add_rates(r, sample, &result);
+    if (!status)
+      status = add_rates(r, sample, &result);
     if (!status && !sample)
       status = tell_schedule(r, &result);
     cct_serving_result_free(&result);

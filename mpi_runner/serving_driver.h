@@ -31,6 +31,7 @@ struct serving_driver {
   int64_t *submissions;          /* by form, swap_out, swap_in; -1: not counted yet */
   struct serving_stages *stages; /* prompts and generation apart; else NULL */
   double held;                   /* the worst of the engines here */
+  int64_t offset_ns;             /* of this process's start behind the run's */
 };
 
 /* Until the started operation is done, others' exchanges going on. */
@@ -52,11 +53,14 @@ struct cct_history cct_stages_history(const struct serving_driver *driver, const
 
 /* ---- serving_times.c ---- */
 
+/* When the run began, which started here at result's start_ns; of processes on several machines, whose clocks have
+ * nothing in common, each where it started. Collective. */
+enum cct_status cct_serving_find_origin(struct serving_driver *driver, struct cct_serving_result *result) CCT_CHECKED;
+/* Of an engine that needs no other. */
+enum cct_status cct_serving_take_times(const struct serving_driver *driver, struct serving_engine *engine,
+                                       struct cct_serve_times *times_out) CCT_CHECKED;
 /* Of all engines here, whose `times` and `heard` are filled: each request's by the engine that ended it. Collective. */
 enum cct_status cct_stages_times(struct serving_driver *driver, struct cct_serving_result *result) CCT_CHECKED;
-/* When each step began and its tokens became known; also into the engine's rows, and when its thread was through. */
-void cct_serving_note_times(const struct serving_driver *driver, struct serving_engine *engine, int64_t *begin_ns,
-                            int64_t *known_ns);
 /* Of the engine's time, what it could not go on because another host lane of its first rank was CCT_SEQUENCE_DEPTH
  * steps behind: 0 to 1. After the times are noted. */
 double cct_serving_held(const struct serving_driver *driver, const struct serving_engine *engine);

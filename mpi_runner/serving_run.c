@@ -198,20 +198,6 @@ static int64_t most_steps(const struct cct_serving_run *run) {
 
 /* ---- a run ---- */
 
-static enum cct_status take_times(struct serving_driver *d, struct serving_engine *e, struct cct_serving_engine *out) {
-  int64_t *begin_ns = malloc((e->n + 1) * sizeof *begin_ns), *known_ns = malloc((e->n + 1) * sizeof *known_ns);
-  enum cct_status status = begin_ns && known_ns ? CCT_OK : cct_fail(CCT_NOMEM, "out of memory");
-  struct cct_history history = cct_engine_history(e->engine);
-  if (!status) {
-    cct_serving_note_times(d, e, begin_ns, known_ns);
-    status = cct_serve_times(d->run->requests, &history, d->run->serve->replicas,
-                             &(struct cct_step_times){begin_ns, known_ns, NULL}, NULL, &out->times);
-  }
-  free(begin_ns);
-  free(known_ns);
-  return status;
-}
-
 static enum cct_status take_result(struct serving_driver *d, struct cct_serving_result *result) {
   enum cct_status status = CCT_OK;
   result->binding_us = d->sequence->binding_us;
@@ -229,7 +215,7 @@ static enum cct_status take_result(struct serving_driver *d, struct cct_serving_
       continue;
     result->n_engines++;
     if (!d->stages)
-      status = take_times(d, e, out);
+      status = cct_serving_take_times(d, e, &out->times);
     double held = d->sequence->is_virtual ? 0 : cct_serving_held(d, e);
     d->held = held > d->held ? held : d->held;
     out->number = e->number;
@@ -275,7 +261,8 @@ enum cct_status cct_serving_perform(const struct cct_serving_run *run, struct cc
   status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);
   if (!status)
     status = cct_serving_measure(run, driver.count, &sequence, &result.start_ns);
-  result.origin_ns = result.start_ns;
+  if (!status)
+    status = cct_serving_find_origin(&driver, &result);
   if (!status)
     status = take_result(&driver, &result);
   status = cct_world_agree(run->world, status, run->measure.name, run->measure.patience_ns);

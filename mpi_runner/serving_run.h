@@ -19,9 +19,10 @@ struct cct_serving_engine { /* one whose first rank is this process's */
 };
 
 struct cct_serving_result {
-  int64_t start_ns; /* on this process's clock */
-  int64_t
-      origin_ns; /* on the same, what times of requests and gaps count from: apart, the start of the first process */
+  int64_t start_ns;  /* on this process's clock; what rows count from */
+  int64_t origin_ns; /* on the same, when the first process of this machine started, which the run began with: what
+                        times of requests and gaps count from */
+  int is_virtual;    /* times are a law's, and both the same everywhere */
   double binding_us;
   struct cct_serving_engine *engines;
   int n_engines;

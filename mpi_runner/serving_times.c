@@ -4,12 +4,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+#include "machine/host_facts.h"
 #include "mpi_runner/serving_driver.h"
 
 #define BESIDE_NS 1000000 /* between being let go and beginning, on a real clock */
 
-void cct_serving_note_times(const struct serving_driver *d, struct serving_engine *e, int64_t *begin_ns,
-                            int64_t *known_ns) {
+/* 1 on all processes where they have one clock. */
+static enum cct_status find_machines(const struct cct_world *world, int *is_one_out) {
+  char boot_id[64];
+  int64_t least, most;
+  uint64_t digest = 0;
+  cct_host_boot_id(boot_id);
+  for (const char *at = boot_id; *at; at++)
+    digest = cct_random_fold(digest, (uint64_t)*at);
+  least = most = (int64_t)(digest >> 1);
+  enum cct_status status = world->ops->allreduce_i64(world, &least, 1, CCT_REDUCE_MIN);
+  if (!status)
+    status = world->ops->allreduce_i64(world, &most, 1, CCT_REDUCE_MAX);
+  *is_one_out = least == most;
+  return status;
+}
+
+enum cct_status cct_serving_find_origin(struct serving_driver *d, struct cct_serving_result *result) {
+  const struct cct_world *world = d->run->world;
+  int64_t first_ns = result->start_ns;
+  int is_one = 0;
+  enum cct_status status = find_machines(world, &is_one);
+  if (!status)
+    status = world->ops->allreduce_i64(world, &first_ns, 1, CCT_REDUCE_MIN);
+  result->is_virtual = d->sequence->is_virtual;
+  if (result->is_virtual) /* a law's times begin together */
+    result->start_ns = first_ns;
+  result->origin_ns = is_one ? first_ns : result->start_ns;
+  d->offset_ns = result->start_ns - result->origin_ns;
+  return status;
+}
+
+/* When each step began and its tokens became known, on this process's clock: also into the engine's rows, with when its
+ * thread was through. */
+static void note_times(const struct serving_driver *d, struct serving_engine *e, int64_t *begin_ns, int64_t *known_ns) {
   const struct cct_serve *serve = d->run->serve;
   const struct cct_sequence *sequence = d->sequence;
   int64_t lanes = sequence->n_host_lanes, known_lane = serve->is_worker ? 1 : 0;
@@ -40,21 +74,40 @@ double cct_serving_held(const struct serving_driver *d, const struct serving_eng
   return e->n && e->rows[e->n - 1].end_ns > 0 ? (double)held_ns / (double)e->rows[e->n - 1].end_ns : 0;
 }
 
+/* Since the run began. `before`: as for cct_serve_times. */
+static enum cct_status times_of(const struct serving_driver *d, struct serving_engine *e,
+                                const struct cct_history *history, int64_t replicas,
+                                const struct cct_request_times *before, struct cct_serve_times *times) {
+  const struct cct_requests *requests = d->run->requests;
+  int64_t n = (int64_t)e->n, *ns = calloc((size_t)(3 * n + 1), sizeof *ns), lanes = d->sequence->n_host_lanes;
+  const struct cct_step_times steps = {ns, ns + n, ns + 2 * n};
+  if (!ns)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  note_times(d, e, ns, ns + n);
+  for (int64_t i = 0; d->stages && i < n; i++) /* the mover is the last host lane */
+    ns[2 * n + i] = d->sequence->lane_end_ns[(e->rows[i].index * d->count + e->first_owned + 1) * lanes - 1];
+  for (int64_t i = 0; i < 3 * n; i++)
+    ns[i] += d->offset_ns;
+  enum cct_status status = cct_serve_times(requests, history, replicas, &steps, before, times);
+  free(ns);
+  for (int64_t i = 0; !status && !before && requests->arrivals == CCT_ARRIVE_SECONDS && i < requests->n; i++)
+    if (times->requests[i].first_ns >= 0)
+      times->requests[i].arrival_ns += d->offset_ns; /* by the clock of whom it came to */
+  return status;
+}
+
+enum cct_status cct_serving_take_times(const struct serving_driver *d, struct serving_engine *e,
+                                       struct cct_serve_times *times_out) {
+  struct cct_history history = cct_engine_history(e->engine);
+  return times_of(d, e, &history, d->run->serve->replicas, NULL, times_out);
+}
+
 /* ---- prompts and generation apart ---- */
 
 struct joint { /* of all requests */
   struct cct_request_times *all;
   int64_t *rooms;
-  int64_t offset_ns; /* of this process's start behind the first one's: one machine has one clock */
 };
-
-static enum cct_status find_offset(const struct serving_driver *d, int64_t start_ns, struct joint *joint) {
-  const struct cct_world *world = d->run->world;
-  int64_t first_ns = start_ns;
-  enum cct_status status = world->ops->allreduce_i64(world, &first_ns, 1, CCT_REDUCE_MIN);
-  joint->offset_ns = d->sequence->is_virtual ? 0 : start_ns - first_ns; /* a law's times begin together */
-  return status;
-}
 
 static enum cct_status join(const struct serving_driver *d, struct joint *joint) {
   const struct cct_world *world = d->run->world;
@@ -70,19 +123,9 @@ static enum cct_status add_engine(const struct serving_driver *d, struct serving
   const struct cct_cluster_plan plan = cct_serve_cluster(d->run->serve);
   const struct cct_requests *requests = d->run->requests;
   struct cct_history history = cct_stages_history(d, e);
-  int64_t n = (int64_t)e->n, *ns = malloc((size_t)(3 * n + 1) * sizeof *ns), lanes = d->sequence->n_host_lanes;
   int is_prefill = e->number < plan.prefills;
-  const struct cct_step_times steps = {ns, ns + n, ns + 2 * n};
-  if (!ns)
-    return cct_fail(CCT_NOMEM, "out of memory");
-  cct_serving_note_times(d, e, ns, ns + n);
-  for (int64_t i = 0; i < n; i++) /* the mover is the last host lane */
-    ns[2 * n + i] = d->sequence->lane_end_ns[(e->rows[i].index * d->count + e->first_owned + 1) * lanes - 1];
-  for (int64_t i = 0; i < 3 * n; i++)
-    ns[i] += joint->offset_ns;
-  enum cct_status status = cct_serve_times(requests, &history, is_prefill ? plan.prefills : plan.decodes, &steps,
-                                           is_prefill ? NULL : joint->all, times);
-  free(ns);
+  enum cct_status status =
+      times_of(d, e, &history, is_prefill ? plan.prefills : plan.decodes, is_prefill ? NULL : joint->all, times);
   if (status)
     return status;
   for (int64_t i = 0; is_prefill && i < requests->n; i++) {
@@ -90,7 +133,6 @@ static enum cct_status add_engine(const struct serving_driver *d, struct serving
     if (t->first_ns < 0)
       continue;
     joint->rooms[i] = history.room_requests[i];
-    t->arrival_ns += requests->arrivals == CCT_ARRIVE_SECONDS ? joint->offset_ns : 0;
     t->last_ns = requests->items[i].output > 1 ? -1 : t->last_ns;
   }
   cct_serve_join(joint->all, times->requests, requests->n);
@@ -142,8 +184,6 @@ enum cct_status cct_stages_times(struct serving_driver *d, struct cct_serving_re
   if (!status) {
     memset(joint.all, 0xff, n * sizeof *joint.all);
     memset(joint.rooms, 0xff, n * sizeof *joint.rooms);
-    status = find_offset(d, result->start_ns, &joint);
-    result->origin_ns = result->start_ns - joint.offset_ns;
   }
   if (!status)
     status = add_engines(d, 1, &joint, result);

@@ -79,6 +79,10 @@ static hwloc_obj_t find_gpu(hwloc_topology_t topology, int index, int *n_out) {
   return found;
 }
 
+void cct_host_boot_id(char id_out[64]) {
+  read_line("/proc/sys/kernel/random/boot_id", id_out, 64);
+}
+
 void cct_host_facts_read(struct cct_host_facts *facts_out) {
   struct cct_host_facts facts = {.gpus = -1};
   hwloc_topology_t topology;
@@ -87,7 +91,7 @@ void cct_host_facts_read(struct cct_host_facts *facts_out) {
   read_cpu(facts.cpu, sizeof facts.cpu, &is_tdx);
   read_line("/proc/sys/kernel/osrelease", release, sizeof release);
   snprintf(facts.kernel, sizeof facts.kernel, "Linux %s", release);
-  read_line("/proc/sys/kernel/random/boot_id", facts.boot_id, sizeof facts.boot_id);
+  cct_host_boot_id(facts.boot_id);
   snprintf(facts.tee, sizeof facts.tee, "%s", find_tee(is_tdx));
   snprintf(facts.fixture, sizeof facts.fixture, "%s", cct_machine_fixture());
   if (topology_load(&topology)) {

@@ -18,6 +18,7 @@ struct cct_host_facts {
   int gpus;         /* NVIDIA PCI devices that compute; -1: not known */
 };
 void cct_host_facts_read(struct cct_host_facts *facts_out);
+void cct_host_boot_id(char id_out[64]); /* the same alone, without the time that the others take */
 
 struct cct_binding_facts {
   int cores;    /* physical cores of this rank; 0: not bound, ranks share all of them */

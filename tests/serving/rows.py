@@ -35,14 +35,32 @@ def block_of(path):
         return {name: cell[name][:] for name in cell.attrs["metrics"].decode().split(",")}
 
 
-def requests_add_up(name, most, *flags):
+def recorded(*flags):
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/small.json", "w", encoding="utf-8") as file:
             json.dump(MODEL, file)
         checks.printed(CCTAX, "run", *flags, "-q", "-o", f"{folder}/run", cwd=folder)
-        rows = block_of(f"{folder}/run/block-0000.h5")
+        return block_of(f"{folder}/run/block-0000.h5")
+
+
+def times_of(rows):
     begins = rows["e2e"]["start_ns"]
-    ends = begins + rows["e2e"]["value"] * 1e6
+    return begins, begins + rows["e2e"]["value"] * 1e6
+
+
+def runs_follow_each_other(name, *flags):
+    rows = recorded(*flags, "--samples", "2")
+    begins, ends = times_of(rows)
+    run = rows["e2e"]["index"] * 2 // len(begins)
+    judged.say(ends[run == 0].max() <= begins[run == 1].min() + 1, f"{name}: the second run is behind the first",
+               f"{ends[run == 0].max()} {begins[run == 1].min()}")
+    judged.say(list(rows["request_s"]["start_ns"]) == [begins[run == 0].min(), begins[run == 1].min()],
+               f"{name}: a run begins with its first request", str(rows["request_s"]))
+
+
+def requests_add_up(name, most, *flags):
+    rows = recorded(*flags)
+    begins, ends = times_of(rows)
     seconds = (ends.max() - rows["request_s"]["start_ns"][0]) / 1e9
     n = rows["request_s"]["value"][0] * seconds
     judged.say(abs(n - len(begins)) < 1e-6, f"{name}: requests a second are requests over time", f"{n} of {len(begins)}")
@@ -77,6 +95,13 @@ requests_add_up("together", 16, *SERVE, "--layouts", "dp=2", "--np", "2", "--con
 requests_add_up("3 prompts to 1", 16, *SERVE, "--layouts", "dp=4", "--np", "4", "--concurrency", "16", *APART, "3:1")
 requests_add_up("by the host", 16, *SERVE, "--layouts", "dp=4", "--np", "4", "--concurrency", "16", *APART, "3:1", "--kv-route",
                 "host")
-requests_add_up("on CPUs", 8, *ON_CPUS, *APART, "3:1")
+requests_add_up("on CPUs, apart", 8, *ON_CPUS, *APART, "3:1")
+requests_add_up("on CPUs", 8, *ON_CPUS, "--num-prompts", "48")
+requests_add_up("on CPUs, by the second", 48, *ON_CPUS[:-6], *ON_CPUS[-4:],
+                "--num-prompts", "48", "--request-rate", "2000")
+for name, flags in (("together", ("--num-prompts", "48")), ("apart", (*APART, "3:1"))):
+    in_sim = (*SERVE, "--layouts", "dp=4", "--np", "4", "--concurrency", "16", "--procs", "4", *flags)
+    requests_add_up(f"sim of 4 processes, {name}", 16, *in_sim)
+    runs_follow_each_other(f"sim of 4 processes, {name}", *in_sim)
 nothing_good_is_zero()
 judged.end()
