@@ -99,7 +99,7 @@ enum cct_status cct_block_append(const struct cct_world *world, struct cct_recor
 
 /* ---- block_serve.c ---- */
 
-#define CCT_MOST_METRICS 20 /* of a cell */
+#define CCT_MOST_METRICS 24 /* of a cell */
 struct cct_serve;
 struct cct_block_serve {         /* a serving cell, loaded */
   const struct cct_world *world; /* of the processes that have a rank, and that nothing else uses */

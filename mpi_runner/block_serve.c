@@ -32,7 +32,8 @@
   X(GOODPUT, "goodput", "req/s", "higher")  /* with --slo */                                                           \
   X(TRANSFER, "kv_transfer", "ms", "lower") /* with --disaggregate, as those behind it */                              \
   X(BYTES, "kv_bytes", "MiB a request", "neither")                                                                     \
-  X(MOVED, "kv_moved", "blocks", "neither")
+  X(MOVED, "kv_moved", "blocks", "neither")                                                                            \
+  X(HEARD, "heard", "", "neither")
 enum metric {
 #define METRIC_ENUM(id, ...) METRIC_##id,
   METRICS(METRIC_ENUM)
@@ -113,7 +114,7 @@ static void add_requests(struct recording *r, int64_t sample, int64_t origin_ns,
 static void add_steps(struct recording *r, const struct cct_serving_result *result,
                       const struct cct_serving_engine *engine) {
   const struct cct_serve *serve = r->call->serve;
-  int64_t rank = (int64_t)engine->number * serve->tp * serve->together;
+  int64_t rank = (int64_t)engine->number * serve->tp * serve->together, heard = 0;
   for (int64_t k = 0; k < engine->times.n_gaps; k++) {
     const struct cct_gap *gap = &engine->times.gaps[k];
     int64_t index = r->gaps[engine->number]++ * r->engines + engine->number;
@@ -128,8 +129,12 @@ static void add_steps(struct recording *r, const struct cct_serving_result *resu
     add(r, METRIC_FORM, rank, index, 1, at, row->form);
     add(r, METRIC_TOKENS, rank, index, row->sequences, at, (double)row->tokens);
     add(r, METRIC_CACHE, rank, index, 1 + row->preempted, at, (double)row->blocks);
-    if (serve->prefills)
-      add(r, METRIC_MOVED, rank, index, 1 + row->moved, at, (double)row->moved_blocks);
+    if (!serve->prefills)
+      continue;
+    add(r, METRIC_MOVED, rank, index, 1 + row->moved, at, (double)row->moved_blocks);
+    for (; heard < engine->n_heard && engine->heard[heard].step <= s; heard++)
+      add(r, METRIC_HEARD, rank, index, 1 + engine->heard[heard].what.kind, at,
+          (double)engine->heard[heard].what.request);
   }
 }
 

@@ -14,6 +14,7 @@ import h5py
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import checks  # noqa: E402
+import serving_law  # noqa: E402
 
 CCTAX = os.path.abspath(sys.argv[1])
 SERVE = ("--model", "qwen3-8b", "--workload", "serve", "--backend", "sim", "--condition", "off,emulated:b200x8-tdx",
@@ -75,6 +76,43 @@ def requests_add_up(name, most, *flags):
                f"{rows['tokens']['value'].sum()} of {work}")
 
 
+def steps_of(rows, metric, rank):
+    return [row for row in rows[metric] if row["rank"] == rank]
+
+
+def a_reader_can_replay(name, staged, *flags):
+    """Of a run whose clocks decided: each replica, told what the run says it had heard in front of which step, makes by the
+    second implementation of the law the batches that it made."""
+    rows = recorded(*flags)
+    kinds = {1: "ready", 2: "read", 3: "ended", 4: "moved"}
+    case = {"arrivals": "closed", "concurrency": 8, "tokens": 8192, "sequences": 256, "blocks": 32, "chunked": 1, "offload": 0,
+            "lag": 1, "drafts": 0, "acceptance": 0, "seed": 1, "requests": [[0, 48, 8]] * 48, "prefills": 2, "decodes": 2,
+            "staged": staged}
+    wrong, heard = [], 0
+    for rank, engine in enumerate(serving_law.stages_of(case)):
+        tokens, kv, moved = (steps_of(rows, metric, rank) for metric in ("tokens", "kv", "kv_moved"))
+        told = steps_of(rows, "heard", rank)
+        heard += len(told)
+        for step, row in enumerate(tokens):
+            now = [(kinds[t["n"]], int(t["value"])) for t in told if t["index"] == row["index"]]
+            if any(t["start_ns"] != row["start_ns"] for t in told if t["index"] == row["index"]):
+                wrong.append(f"engine {rank}, step {step}: heard at another time than its begin")
+            engine.moved_at = [0] * max([len(engine.moved_at)] + [n + 1 for kind, n in now if kind == "moved"])
+            list(engine.look(None))
+            for kind, number in now:
+                if kind != "moved":
+                    engine.hear(kind, number)
+            engine.admit_new(None, None)
+            batch = engine.step()
+            law = (sum(m[2] for m in batch["members"]), len(batch["members"]), batch["blocks"], batch["preempted"],
+                   len(batch.get("moves", [])))
+            run = (row["value"], row["n"], kv[step]["value"], kv[step]["n"] - 1, moved[step]["n"] - 1)
+            if law != run:
+                wrong.append(f"engine {rank}, step {step}: the law {law}, the run {run}")
+    judged.say(not wrong and heard >= 3 * 48, f"{name}: the run says what was heard, and a reader replays it",
+               f"{heard} heard; {wrong[:1]}")
+
+
 def nothing_good_is_zero():
     with tempfile.TemporaryDirectory() as folder:
         checks.printed(CCTAX, "run", *SERVE, "--layouts", "tp=1", "--np", "1", "--concurrency", "4", "--slo", "e2e=1us",
@@ -103,5 +141,8 @@ for name, flags in (("together", ("--num-prompts", "48")), ("apart", (*APART, "3
     in_sim = (*SERVE, "--layouts", "dp=4", "--np", "4", "--concurrency", "16", "--procs", "4", *flags)
     requests_add_up(f"sim of 4 processes, {name}", 16, *in_sim)
     runs_follow_each_other(f"sim of 4 processes, {name}", *in_sim)
+for staged in 0, 1:
+    a_reader_can_replay(f"on CPUs, {('p2p', 'host')[staged]}", staged, *ON_CPUS, "--num-prompts", "48", "--overlap", "on",
+                        "--disaggregate", "2:2", "--kv-route", ("p2p", "host")[staged], "--kv-tokens", "512")
 nothing_good_is_zero()
 judged.end()

@@ -431,4 +431,5 @@ def main():
     print(f"{len(lines)} workloads, {steps} steps, {preempted} pre-emptions, {drafted} steps with accepted drafts: all as the law says")
 
 
-main()
+if __name__ == "__main__":
+    main()
