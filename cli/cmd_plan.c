@@ -222,8 +222,9 @@ static void print_header(const struct cct_options *cell, const struct cct_planne
       continue;
     printf("%s%s %s", n++ ? ", " : "", cct_option_table[id].name, cct_cell_text(cell, (enum cct_option_id)id));
   }
-  printf("\ntok/s and its bounds; boundaries in %% of the clear time; link B: bytes a rank sends for a token in a "
-         "layer\n\n");
+  printf("\ntok/s and its bounds; boundaries in %% of the clear time; link B: bytes a rank sends over tp and ep for a "
+         "token in a layer%s\n\n",
+         cct_cell_workload(cell) == CCT_WORKLOAD_TRAIN ? ", forward and backward" : "");
 }
 
 /* ---- JSON ---- */

@@ -8,8 +8,8 @@
 
 #include "cli/profile_bounds.h"
 #include "workloads/backends/predict.h"
+#include "workloads/program/counts.h"
 #include "workloads/shape/cell.h"
-#include "workloads/steps/moe.h"
 #include "workloads/steps/workload.h"
 
 struct cct_planner {
@@ -165,25 +165,29 @@ static enum cct_status predict_parts(const struct cct_planner *planner, const st
 
 /* ---- a layout ---- */
 
-/* What one rank puts on the wire for a token of the EP group (or of its replica) in the last layer, forward: the
- * all-reduces of tp, dispatch and combine, and the tokens' restoration over tp. */
-static enum cct_status link_bytes(const struct cct_planner *planner, const struct cct_options *cell,
-                                  const struct cct_layout *layout, double *bytes_out) {
-  const struct cct_model *model = &planner->model;
-  double hidden = (double)model->hidden, tp = (double)layout->tp, n = (double)layout->ep;
-  double reduce = 2 * (tp - 1) / tp * hidden * 2;
-  struct cct_moe moe;
-  struct cct_moe_draw draw;
-  *bytes_out = 2 * reduce;
-  if (layout->ep == 1 || !cct_model_layer(model, model->n_layers - 1)->experts)
-    return CCT_OK;
-  enum cct_status status = cct_moe_plan(model, layout, cell, 1, &moe, &draw);
-  cct_moe_draw_free(&draw);
-  if (status)
-    return status;
-  double types = (cct_type_bits(moe.dispatch_type) + cct_type_bits(moe.combine_type)) / 8.0;
-  double routed = cct_routing_bytes(&moe.routing) / 2 * hidden * types;
-  *bytes_out = (reduce + reduce / 2) * tp / n + routed; /* tp groups hold tp / n of the EP group's tokens */
+/* What one rank sends over tp and ep in the last layer of a step, all its passes counted, for a token of the EP group
+ * (or of its replica). */
+static enum cct_status link_bytes(const struct cct_planner *planner, const struct cct_layout *layout,
+                                  const struct cct_step *step, double *bytes_out) {
+  const struct cct_job *job = step->job;
+  const struct cct_program *program = job->roles[0].program;
+  int64_t *slots = calloc((size_t)program->n_slots + 1, sizeof *slots);
+  struct cct_binding binding = {.slots = slots};
+  double sum = 0, tokens = (double)step->tokens / (double)layout->dp;
+  char last[16];
+  if (!slots)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  for (int i = 0; i < program->n_slots; i++)
+    slots[i] = program->slots[i].value;
+  snprintf(last, sizeof last, "%d.", planner->model.n_layers - 1);
+  for (int id = 0; id < program->n_ops; id++) {
+    const struct cct_op *op = &program->ops[id];
+    const char *group = op->kind == CCT_OP_COLLECTIVE ? job->groups[op->collective.group].name : "";
+    if (!strncmp(op->name, last, strlen(last)) && (!strcmp(group, "tp") || !strcmp(group, "ep")))
+      sum += cct_wire_bytes(job, op, &binding);
+  }
+  *bytes_out = sum / tokens / (layout->ep > 1 ? (double)layout->ep / (double)layout->tp : 1);
+  free(slots);
   return CCT_OK;
 }
 
@@ -306,7 +310,7 @@ enum cct_status cct_planner_price(const struct cct_planner *planner, const struc
   if (!status)
     status = price_columns(planner, &parts, &row);
   if (!status)
-    status = link_bytes(planner, cell, layout, &row.link_bytes);
+    status = link_bytes(planner, layout, &parts.part[0].step, &row.link_bytes);
   if (!status && cell->v[CCT_OPT_SLO].has_value)
     status = price_slo(planner, cell, layout, &row);
   if (workload != CCT_WORKLOAD_SERVE && workload != CCT_WORKLOAD_DECODE)

@@ -28,7 +28,7 @@ struct cct_plan_row {
   double token_clear_ns, token_confidential_ns;   /* of a decode step; 0 for other workloads */
   double share_ns[CCT_BOUNDARY_COUNT], interaction_ns;
   double tokens;     /* that the time above makes */
-  double link_bytes; /* on the wire of one rank, a token and layer: collectives of the last layer */
+  double link_bytes; /* that a rank sends over tp and ep for a token in the last layer, in all passes of the step */
   int is_scaled, is_stand_in;
   struct cct_slo_point slo_clear, slo_confidential;
 };

@@ -131,6 +131,50 @@ static void a_latency_limits_the_requests(void **state) {
   free_plan(&exact);
 }
 
+/* Closed forms of what a rank sends over tp and ep for a token in the last layer, the whole step: with n ranks an
+ * all-reduce 2 (n-1)/n, one half of one (n-1)/n, of hidden states in bf16. Korthikanti et al. 2022, section 4.2.2: 8
+ * halves are 4 all-reduces; with sequence parallelism two more, the gathers again. Dispatch and combine as in
+ * docs/models.md, each way. */
+static void link_bytes_are_those_of_the_step(void **state) {
+  (void)state;
+  const double dense = 2 * 4096, sparse = 2 * 2048; /* hidden states of a token */
+  double none = 1; /* of a token's 8 experts of 128 is on a rank with 16 of them: C(112, 8) / C(128, 8) */
+  for (int i = 0; i < 8; i++)
+    none *= (112.0 - i) / (128.0 - i);
+  const double per_rank = 8 * (1 - none), per_expert = 8;
+  static const char *const train = "workload train seq-len 64 accumulation 2 profile b200x8-tdx";
+  const struct {
+    const char *words;
+    double bytes;
+  } rows[] = {
+      {"model qwen3-8b layers 3 layouts tp=8 workload decode profile b200x8-tdx", 4 * 7 / 8. * dense},
+      {"model qwen3-8b layers 3 layouts tp=8 workload prefill input-len 64 profile b200x8-tdx", 4 * 7 / 8. * dense},
+      {"model qwen3-8b layers 3 layouts tp=8 workload serve profile b200x8-tdx", 4 * 7 / 8. * dense},
+      {"model qwen3-8b layers 3 layouts tp=4,dp=2 workload decode allreduce oneshot profile b200x8-tdx", 2 * 3 * dense},
+      {"model qwen3-8b layers 3 layouts tp=8", 10 * 7 / 8. * dense},
+      {"model qwen3-8b layers 3 sequence-parallel off layouts tp=8", 8 * 7 / 8. * dense},
+      {"model qwen3-8b layers 3 recompute full layouts tp=4,dp=2", 14 * 3 / 4. * dense},
+      {"model qwen3-8b layers 3 weights fp8 layouts tp=8", (6 / 2. + 4) * 7 / 8. * dense},
+      {"model qwen3-8b layers 3 layouts dp=8", 0},
+      {"model qwen3-30b-a3b layers 3 layouts ep=8,dp=8 workload decode profile b200x8-tdx",
+       2 * 7 / 8. * per_rank / 8 * sparse},
+      {"model qwen3-30b-a3b layers 3 layouts ep=8,dp=8", 4 * 7 / 8. * per_expert / 8 * sparse},
+      /* of 8 ranks' tokens a pair of tp has 2/8: attention's 5 halves */
+      {"model qwen3-30b-a3b layers 3 layouts tp=2,ep=8,dp=4",
+       4 * 7 / 8. * per_expert / 8 * sparse + 5 / 2. * sparse * 2 / 8},
+      {"model qwen3-30b-a3b layers 3 layouts tp=2,ep=8,dp=4 workload prefill input-len 64 profile b200x8-tdx",
+       2 * 7 / 8. * per_rank / 8 * sparse + 3 / 2. * sparse * 2 / 8},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char words[400];
+    snprintf(words, sizeof words, "%s %s", rows[i].words, strstr(rows[i].words, "workload") ? "" : train);
+    struct plan plan = plan_of(words);
+    if (fabs(plan.rows->link_bytes - rows[i].bytes) > 1e-3 * rows[i].bytes)
+      fail_msg("%s: %g bytes, not %g", words, plan.rows->link_bytes, rows[i].bytes);
+    free_plan(&plan);
+  }
+}
+
 static void what_cannot_be_planned_is_refused(void **state) {
   (void)state;
   static const struct {
@@ -164,6 +208,7 @@ int main(void) {
       cmocka_unit_test(serving_is_composed_of_its_steps),
       cmocka_unit_test(eager_decode_pays_by_submission_and_one_graph_does_not),
       cmocka_unit_test(a_latency_limits_the_requests),
+      cmocka_unit_test(link_bytes_are_those_of_the_step),
       cmocka_unit_test(what_cannot_be_planned_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,9 +109,8 @@ static void count(const struct cct_step *step, struct cct_arm_step *out) {
     const struct cct_group *group = op->kind == CCT_OP_COLLECTIVE ? &step->job->groups[op->collective.group] : NULL;
     if (!group || !is_of_layout(group->name))
       continue;
-    double bytes = (double)cct_quantity_value(op->collective.bytes, binding);
-    out->wire_bytes += bytes * cct_collective_factor(op->collective.kind, group->size);
-    out->largest_bytes = fmax(out->largest_bytes, bytes);
+    out->wire_bytes += cct_wire_bytes(step->job, op, binding);
+    out->largest_bytes = fmax(out->largest_bytes, (double)cct_quantity_value(op->collective.bytes, binding));
   }
   free(slots);
 }

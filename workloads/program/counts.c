@@ -7,6 +7,13 @@ static double value(struct cct_quantity quantity, const struct cct_binding *bind
   return (double)cct_quantity_value(quantity, binding);
 }
 
+double cct_wire_bytes(const struct cct_job *job, const struct cct_op *op, const struct cct_binding *binding) {
+  int n = job->groups[op->collective.group].size;
+  double bytes = value(op->collective.bytes, binding);
+  return op->collective.algorithm == CCT_ALGORITHM_ONESHOT ? (n - 1) * bytes
+                                                           : bytes * cct_collective_factor(op->collective.kind, n);
+}
+
 static void count_work(const struct cct_job *job, const struct cct_op *op, const struct cct_binding *binding,
                        struct cct_counts *c) {
   switch (op->kind) {
@@ -25,10 +32,9 @@ static void count_work(const struct cct_job *job, const struct cct_op *op, const
     break;
   case CCT_OP_COLLECTIVE: {
     enum cct_collective kind = op->collective.kind;
-    double bytes = value(op->collective.bytes, binding);
     c->collectives[kind]++;
-    c->collective_bytes[kind] += bytes;
-    c->wire_bytes[kind] += bytes * cct_collective_factor(kind, job->groups[op->collective.group].size);
+    c->collective_bytes[kind] += value(op->collective.bytes, binding);
+    c->wire_bytes[kind] += cct_wire_bytes(job, op, binding);
     break;
   }
   case CCT_OP_SEND:

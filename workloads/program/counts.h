@@ -19,12 +19,16 @@ struct cct_counts {
   double copy_bytes[CCT_DIRECTION_COUNT];
   int64_t collectives[CCT_COLL_COUNT];
   double collective_bytes[CCT_COLL_COUNT]; /* as the program states them */
-  double wire_bytes[CCT_COLL_COUNT];       /* times the busbw factor of the group's size */
+  double wire_bytes[CCT_COLL_COUNT];       /* cct_wire_bytes of each */
   int64_t messages;                        /* sends */
   double message_bytes;
   double memory_bytes[CCT_MEMORY_COUNT]; /* buffers by kind */
   double weight_bytes;
 };
+
+/* What a COLLECTIVE has one rank send: its bytes times the busbw factor of the group's size, and (n - 1) times where
+ * all read all of each (oneshot); a traffic matrix counts as uniform traffic of its size. */
+double cct_wire_bytes(const struct cct_job *job, const struct cct_op *op, const struct cct_binding *binding);
 
 void cct_count_program(const struct cct_job *job, const struct cct_program *program, const struct cct_binding *binding,
                        struct cct_counts *counts_out);
