@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timing law of workloads/program/program.h, written a second time from its text, as a fixpoint over a printed job: all
-times start at 0 and every rule is applied, over and over, until none changes anything. Slow and plain on purpose; it knows
-nothing of how sim works. Durations (submission, run, is_blocking of each entry) are given."""
+"""The timing law of workloads/program/program.h, written a second time from its text, as a fixpoint over a printed job: no
+time is known at first, every rule is applied as soon as all that it names is known, and in the end every rule once more, which
+must change nothing. Plain on purpose; it knows nothing of how sim works. Durations (submission, run, is_blocking of each entry)
+are given."""
 import pathlib
 import re
 
@@ -35,7 +36,6 @@ class Rank:
                 stack.append(i)
         self.carry = {lane: 0 for lane in range(len(self.lanes))}  # H and G at the end of the repetition before
         self.last_end = None                                       # ends of the repetition before
-        self.start, self.end, self.host_after, self.ready = [0] * n, [0] * n, [0] * n, [0] * n
         self.hosts = [lane for lane, of in enumerate(self.lanes) if of["kind"] == "host"]
 
     def bind(self, turn):
@@ -50,6 +50,11 @@ class Rank:
             self.carry[self.hosts[0]] = max(self.carry[self.hosts[0]], turn["not_before_ns"])
             self.now = asked
         self.link()
+        n = len(self.ops)
+        self.start, self.end, self.host_after, self.ready = [None] * n, [None] * n, [None] * n, [None] * n
+        self.unknown = [i for i, op in enumerate(self.ops) if op["op"] not in TIMELESS and self.is_there[i]]
+        for i in set(range(n)) - set(self.unknown):
+            self.end[i] = 0  # whoever waits for it waits for time 0
 
     def link(self):
         """Who precedes whom: on the host lane, on the GPU lane (in the same graph), and for SYNC on the lane it names."""
@@ -89,17 +94,37 @@ class Rank:
         return self.start[self.graph[i]] if self.graph[i] is not None else self.carry[self.ops[i]["lane"]]
 
     def apply(self, i, decided):
-        """Applies the rules to entry i; `decided` has (start, end) of what other ranks share."""
+        """Applies the rules to entry i as far as what they name is known; whether that changed anything. `decided` has (start,
+        end) of what other ranks share."""
+        old = (self.start[i], self.end[i], self.host_after[i], self.ready[i])
+        try:
+            self.rules(i, decided)
+        except TypeError:  # of None, which has neither sum nor maximum
+            pass
+        return old != (self.start[i], self.end[i], self.host_after[i], self.ready[i])
+
+    def advance(self, decided):
+        """The rules to all that is not known; on a host lane nothing is before what precedes it is."""
+        is_changed, left, stuck = False, [], set()
+        for i in self.unknown:
+            host = self.ops[i].get("host") if i in self.before_on_host else None
+            if host not in stuck:
+                is_changed |= self.apply(i, decided)
+                if host is not None and self.host_after[i] is None:
+                    stuck.add(host)
+            if self.end[i] is None or host is not None and self.host_after[i] is None:
+                left.append(i)
+        self.unknown = left
+        return is_changed
+
+    def rules(self, i, decided):
         op, kind = self.ops[i], self.ops[i]["op"]
         submit, run, is_blocking = self.durations[i]
-        old = (self.start[i], self.end[i], self.host_after[i], self.ready[i])
-        if kind in TIMELESS or not self.is_there[i]:
-            return False  # whoever waits for it waits for time 0
         if self.group[i] is not None:  # rule 5
             opened = self.group[i]
             follows = kind == "collective" and i > opened + 1
             self.ready[i] = self.end[i - 1] if follows else self.start[opened]
-            self.start[i], self.end[i] = decided.get(i, (0, 0))
+            self.start[i], self.end[i] = decided.get(i, (None, None))
         elif kind in ("hostwork",) or (kind == "delay" and "lane" not in op):  # rules 1, 2
             self.start[i] = max(self.h(i), self.waits(i))
             self.end[i] = self.host_after[i] = self.start[i] + run
@@ -111,7 +136,7 @@ class Rank:
             ready = max(submitted, self.g(i), self.waits(i))
             self.ready[i] = ready
             if kind == "collective":
-                self.start[i], self.end[i] = decided.get(i, (0, 0))
+                self.start[i], self.end[i] = decided.get(i, (None, None))
             else:
                 self.start[i] = ready
                 if kind in ("group", "graph"):
@@ -121,7 +146,6 @@ class Rank:
                     self.end[i] = ready + run
             if "host" in op:
                 self.host_after[i] = self.end[i] if is_blocking else submitted
-        return old != (self.start[i], self.end[i], self.host_after[i], self.ready[i])
 
     def finish(self):
         for lane, i in self.last_on_host.items():
@@ -129,10 +153,8 @@ class Rank:
         for lane, i in self.last_on_lane.items():
             self.carry[lane] = self.end[i]
         self.last_end = list(self.end)
-        n = len(self.ops)
         self.spans = [(-1, -1) if op["op"] in TIMELESS or not self.is_there[i] else (self.start[i], self.end[i])
                       for i, op in enumerate(self.ops)]
-        self.start, self.end, self.host_after, self.ready = [0] * n, [0] * n, [0] * n, [0] * n
 
 
 def members(group, rank):
@@ -165,6 +187,17 @@ def partners(job, ranks):
     return meetings
 
 
+def decide(ranks, decided, meeting):
+    """Start and end of what these ranks share, once all are ready."""
+    ready = [ranks[r].ready[i] for r, i in meeting]
+    if None in ready:
+        return False
+    end = max(ready) + max(ranks[r].durations[i][1] for r, i in meeting)
+    for r, i in meeting:
+        decided[r][i] = (max(ready), end)
+    return True
+
+
 def solve(job, turns, closing_sync):
     """turns[k][rank]: the slots and durations of repetition k as bound, with `not_before_ns` where it is a step of a sequence.
     Per rank: (burst ns, of each repetition (spans, host lanes' ends, when it was asked for))."""
@@ -174,30 +207,23 @@ def solve(job, turns, closing_sync):
             roles[rank] = role
     ranks = [Rank(job, r, roles[r]) for r in range(job["ranks"])]
     all_meetings = partners(job, ranks)
-    longest = max(len(r.ops) for r in ranks)
     told = [[] for _ in ranks]
     for turn in turns:
         for r, of_rank in zip(ranks, turn):
             r.bind(of_rank)
         meetings = [m for m in all_meetings if all(ranks[r].is_there[i] for r, i in m)]
         decided = [{} for _ in ranks]
-        moving, sweeps = set(range(len(ranks))), 0  # ranks that something may still change for
-        while moving:
-            changed = set()
-            for i in range(longest):
-                for r in moving:
-                    if i < len(ranks[r].ops) and ranks[r].apply(i, decided[r]):
-                        changed.add(r)
-            for meeting in meetings:
-                start = max(ranks[r].ready[i] for r, i in meeting)
-                end = start + max(ranks[r].durations[i][1] for r, i in meeting)
-                for r, i in meeting:
-                    if decided[r].get(i) != (start, end):
-                        decided[r][i] = (start, end)
-                        changed.add(r)
-            moving, sweeps = changed, sweeps + 1
-            if sweeps > 20000:
-                raise RuntimeError("the times grow for ever: a deadlock")
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for r, of_rank in zip(ranks, decided):
+                is_changed |= r.advance(of_rank)
+            is_changed |= any([decide(ranks, decided, meeting) for meeting in meetings if meeting[0][1] not in decided[meeting[0][0]]])
+        if any(r.unknown for r in ranks):
+            raise RuntimeError("times that nothing gives: a deadlock")
+        for r, of_rank in zip(ranks, decided):
+            if any(r.apply(i, of_rank) for i, op in enumerate(r.ops) if op["op"] not in TIMELESS and r.is_there[i]):
+                raise RuntimeError("a rule does not hold of the times in the end")
         for r, answers in zip(ranks, told):
             r.finish()
             answers.append((r.spans, [r.carry[lane] for lane in r.hosts], r.now))
