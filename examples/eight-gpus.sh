@@ -58,9 +58,10 @@ decoding=(--batch 32)
 worst=0
 
 run() { # LOG, command: 0 and 1 are results, as 77 is (nothing here to be asked); whatever else ends the part
-  local log=$1 rc=0
+  local log=$1 rc=0 left=$((until - SECONDS))
   shift
-  timeout -s INT -k 20 $((until - SECONDS)) "$@" >"$out/$log.txt" 2>"$out/$log.log" || rc=$?
+  [ $left -gt 0 ] || return 3 # to timeout, 0 is no limit
+  timeout -s INT -k 20 $left "$@" >"$out/$log.txt" 2>"$out/$log.log" || rc=$?
   [ $rc -ne 77 ] || rc=0
   [ $rc -le 1 ] || { echo "$log: exit $rc"; tail -n 3 "$out/$log.log"; } >&2
   [ $rc -ne 124 ] || rc=3

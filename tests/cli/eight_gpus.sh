@@ -8,14 +8,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; cat "$work"/*/*.log 2>/dev/null | tail -n 5; exit 1; }
 
-out=$("$script" "$work/a" doctor coll-8 steps report 2>&1) || fail "parts end with $?: $out"
+out=$(FLAGS="--procs 1" "$script" "$work/a" doctor coll-8 steps report 2>&1) || fail "parts end with $?: $out"
 [ "$(grep -c 'exit 0' "$work/a/times.txt")" = 4 ] || fail "times.txt: $(cat "$work/a/times.txt")"
 for page in train decode decode-4 coll-8; do
   [ -s "$work/a/report/$page/index.html" ] || fail "no report of $page"
 done
 [[ $("$script" "$work/a" steps) == "steps: done before"* ]] || fail "a part that is done is repeated"
 
-SMALL= LIMIT=2 "$script" "$work/b" steps >/dev/null 2>&1
+LIMIT=0 "$script" "$work/b" steps >/dev/null 2>&1
+[ $? -eq 3 ] || fail "a part without time does not end with 3"
+[ ! -e "$work/b/train" ] || fail "a part without time does something"
+LIMIT=1 "$script" "$work/b" steps >/dev/null 2>&1 # nine blocks of eight processes
 [ $? -eq 3 ] || fail "an interrupted part does not end with 3"
 [ ! -e "$work/b/steps.done" ] || fail "an interrupted part counts as done"
 "$script" "$work/b" steps >/dev/null || fail "an interrupted part does not go on: $?"
