@@ -104,6 +104,7 @@ struct cct_host_track {
   pthread_cond_t woken;
   _Atomic(const cct_host_count *) waits_for;
   cct_host_count through; /* steps of a sequence that it has performed */
+  int64_t ended_ns;       /* its last entry, since the start: noted before those hear of it who wait for the entry */
   struct cct_host_comm comm;
   unsigned char *from, *to, *cipher; /* its operations read and write; a sealed chunk */
   size_t from_bytes, to_bytes;

@@ -128,7 +128,7 @@ static int perform(struct cct_host_track *track, int id, int64_t repetition) {
     return 1;
   }
   enum cct_status status = cct_host_perform(track, id);
-  entry->span.end_ns = since_start(x);
+  entry->span.end_ns = track->ended_ns = since_start(x);
   if (status) {
     cct_host_stop(x, status);
     return 0;
@@ -143,8 +143,13 @@ static int submit(struct cct_host_track *track, int id, int64_t repetition) {
   if (cct_host_set_of(track->x, repetition)->bound[id].is_out)
     return 1;
   const struct cct_op *op = &track->x->program->ops[id];
+  track->ended_ns = since_start(track->x);
   raise_to(track->x, &entry->submitted, repetition + 1);
-  return op->kind != CCT_OP_COPY || !op->copy.is_blocking || cct_host_wait(track, &entry->done, repetition + 1);
+  if (op->kind != CCT_OP_COPY || !op->copy.is_blocking)
+    return 1;
+  int is_done = cct_host_wait(track, &entry->done, repetition + 1);
+  track->ended_ns = since_start(track->x);
+  return is_done;
 }
 
 static int perform_once(struct cct_host_track *track, int64_t repetition) {

@@ -77,6 +77,7 @@ int cct_host_begin_step(struct cct_host_track *track, int64_t step) {
   }
   if (is_first_host(track) && x->not_before_ns[step % CCT_HOST_SETS] > 0)
     cct_host_sleep_until(x->start_ns + x->not_before_ns[step % CCT_HOST_SETS]);
+  track->ended_ns = cct_clock_ns() - x->start_ns;
   return 1;
 }
 
@@ -87,7 +88,7 @@ void cct_host_end_step(struct cct_host_track *track, int64_t step) {
     return;
   for (const struct cct_host_track *earlier = x->tracks; earlier < track; earlier++)
     lane += earlier->kind == CCT_HOST_LANE;
-  x->sequence->lane_end_ns[step * x->sequence->n_host_lanes + lane] = cct_clock_ns() - x->start_ns;
+  x->sequence->lane_end_ns[step * x->sequence->n_host_lanes + lane] = track->ended_ns;
 }
 
 static int64_t lane_end(struct cct_executor *x, int owned, int lane, int64_t step) {

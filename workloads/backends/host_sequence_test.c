@@ -181,6 +181,22 @@ static void a_lane_held_for_ten_steps_holds_no_other(void **state) {
   assert_true(s->rank_ns >= 200000000);
 }
 
+/* Lanes are through when their entries are, not when their threads come to say so: who waited for one is so no earlier.
+ */
+static void who_waits_for_a_lane_is_through_no_earlier(void **state) {
+  (void)state;
+  struct play play = {.job = JOB("1", ROLE("0", "1",
+                                           "{\"op\":\"delay\",\"host\":3,\"ns\":1000},"
+                                           "{\"op\":\"delay\",\"host\":2,\"ns\":0,\"waits\":[0]}")),
+                      .steps = most};
+  for (int n = 0; n < 40; n++) {
+    const struct sitting *s = perform(&play, 1);
+    assert_int_equal(s->status, CCT_OK);
+    for (int step = 0; step < most; step++)
+      assert_true(s->ends[step * 2 + 1] <= s->ends[step * 2]);
+  }
+}
+
 static void the_first_lane_idles_and_memory_grows(void **state) {
   (void)state;
   struct play play = {
@@ -240,6 +256,7 @@ int main(void) {
       cmocka_unit_test(nobody_waits_for_what_is_left_out),
       cmocka_unit_test(a_worker_lane_lags_as_far_as_bindings_are_kept),
       cmocka_unit_test(a_lane_held_for_ten_steps_holds_no_other),
+      cmocka_unit_test(who_waits_for_a_lane_is_through_no_earlier),
       cmocka_unit_test(the_first_lane_idles_and_memory_grows),
       cmocka_unit_test(exchanges_go_on_in_next),
       cmocka_unit_test(what_ends_a_sequence_early),

@@ -186,8 +186,9 @@ static void a_refused_binding_stays_refused(void **state) {
   cct_job_free(job);
 }
 
-/* A job of two host lanes: the first waits for its stream in each step, the other is held in steps of form 1. */
-static struct cct_job *job_of_two_lanes(int64_t held_ns) {
+/* A job of two host lanes: the first waits for its stream in each step, the other is held in steps of form 1, and where
+ * `is_awaited` the first waits for that. */
+static struct cct_job *job_of_two_lanes(int64_t held_ns, int is_awaited) {
   struct cct_program *program;
   struct cct_job *job;
   struct cct_op op = {.kind = CCT_OP_LAUNCH, .name = "work", .host = 1, .reads = {-1, -1}, .writes = -1};
@@ -209,11 +210,18 @@ static struct cct_job *job_of_two_lanes(int64_t held_ns) {
   op.delay.ns = held_ns;
   op.delay.stretch = 0;
   op.delay.of = -1;
-  cct_program_add(program, &op, NULL, 0);
+  int held = cct_program_add(program, &op, NULL, 0);
   op.kind = CCT_OP_END;
   op.host = -1;
   op.end.opens = opens;
   cct_program_add(program, &op, NULL, 0);
+  op.kind = CCT_OP_DELAY;
+  op.host = 1;
+  op.delay.ns = 0;
+  op.delay.stretch = 0;
+  op.delay.of = -1;
+  if (is_awaited)
+    cct_program_add(program, &op, &(struct cct_wait){held, 0}, 1);
   assert_int_equal(cct_job_new(1, &job), CCT_OK);
   assert_int_equal(cct_job_add_role(job, program, 0, 1), CCT_OK);
   return job;
@@ -223,7 +231,7 @@ enum {
   MOST = CCT_SEQUENCE_DEPTH + 8
 };
 struct lagging {
-  int n, held_in; /* steps; the one that is held, -1: every third */
+  int n, held_in, is_awaited; /* steps; the one that is held, -1: every third; by the first lane */
   int64_t slots[CCT_SEQUENCE_DEPTH], asked_ns[MOST + 1], ends[2 * MOST];
 };
 
@@ -246,7 +254,7 @@ static void perform_lagging(struct lagging *l, int64_t held_ns) {
   struct cct_executor *x;
   int64_t took, form = 0;
   struct cct_burst burst = {0, &took};
-  struct cct_job *job = job_of_two_lanes(held_ns);
+  struct cct_job *job = job_of_two_lanes(held_ns, l->is_awaited);
   assert_int_equal(ops->open(cct_world_self(), &options, &backend), CCT_OK);
   assert_int_equal(ops->load(backend, job, &x), CCT_OK);
   assert_int_equal(ops->step(x, &(struct cct_binding){.slots = &form}, 1, &burst), CCT_OK);
@@ -276,6 +284,17 @@ static void no_lane_is_farther_ahead_than_bindings_are_kept(void **state) {
     assert_true(l.ends[step * 2 + 1] - l.ends[step * 2 - 1] >= 10000000);
 }
 
+/* A lane is through when its entries are, not when its thread comes to say so. */
+static void who_waits_for_a_lane_is_through_no_earlier(void **state) {
+  (void)state;
+  static struct lagging l = {.n = MOST, .held_in = -1, .is_awaited = 1};
+  for (int n = 0; n < 20; n++) {
+    perform_lagging(&l, 1000);
+    for (int step = 0; step < MOST; step += 3)
+      assert_true(l.ends[step * 2 + 1] <= l.ends[step * 2]);
+  }
+}
+
 static void one_rank(void **state) {
   (void)state;
   passes_on(1);
@@ -297,6 +316,7 @@ int main(void) {
                                      cmocka_unit_test(host_lanes_seal_side_by_side),
                                      cmocka_unit_test(a_lane_held_for_ten_steps_holds_no_other),
                                      cmocka_unit_test(no_lane_is_farther_ahead_than_bindings_are_kept),
+                                     cmocka_unit_test(who_waits_for_a_lane_is_through_no_earlier),
                                      cmocka_unit_test(one_rank),
                                      cmocka_unit_test(two_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);

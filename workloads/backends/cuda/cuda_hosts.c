@@ -19,6 +19,7 @@ struct host {
   pthread_t thread;
   int lane, is_thread;
   atomic_int through; /* steps of a sequence */
+  int64_t ended_ns;   /* its last entry, since the start: noted before those hear of it who wait for the entry */
 };
 
 struct gpu_lane {
@@ -169,8 +170,13 @@ static void enqueue_due(struct hosts *h) {
   pthread_mutex_unlock(&h->enqueuing);
 }
 
+static void note_end(struct host *own) {
+  own->ended_ns = cct_clock_ns() - own->all->x->start_ns;
+}
+
 /* Nobody else enqueues on the lane meanwhile, since this entry is its next. */
-static int perform_here(struct hosts *h, int id, int rep) {
+static int perform_here(struct host *own, int id, int rep) {
+  struct hosts *h = own->all;
   const struct cct_op *op = &h->x->program->ops[id];
   if (!wait_until(h, is_due, id, rep))
     return 0;
@@ -181,12 +187,14 @@ static int perform_here(struct hosts *h, int id, int rep) {
     status = cct_cuda_unit(view_of(h, rep), id, rep, MODE_EAGER);
   if (status)
     return fail(h, status);
+  note_end(own);
   atomic_store(&h->passed[id], rep + 1);
   atomic_fetch_add(&h->gpu[op->lane].next, 1);
   return 1;
 }
 
-static int perform(struct hosts *h, int id, int rep) {
+static int perform(struct host *own, int id, int rep) {
+  struct hosts *h = own->all;
   const struct cct_op *op = &h->x->program->ops[id];
   struct cct_executor *view = view_of(h, rep);
   if (view->plan[id].is_out) {
@@ -198,41 +206,46 @@ static int perform(struct hosts *h, int id, int rep) {
     if (!wait_until(h, op->kind == CCT_OP_SYNC ? may_sync : may_follow, id, rep) ||
         fail(h, cct_cuda_host_entry(view, id, rep)) || atomic_load(&h->status))
       return 0;
+    note_end(own);
     atomic_store(&h->passed[id], rep + 1);
   } else {
     atomic_store(&h->released[id], rep + 1);
-    if (holds_caller(op) && !perform_here(h, id, rep))
+    if (holds_caller(op) && !perform_here(own, id, rep))
       return 0;
   }
   enqueue_due(h);
+  if (!cct_cuda_is_host_entry(h->x->program, op) && !holds_caller(op))
+    note_end(own); /* its submission is the lane's, whoever made it */
   return !atomic_load(&h->status);
 }
 
 /* 0: something failed. */
-static int run_once(struct hosts *h, int lane, int rep) {
+static int run_once(struct host *own, int rep) {
+  struct hosts *h = own->all;
   const struct cct_program *program = h->x->program;
   enqueue_due(h); /* what is left out waits for nobody's release */
   for (int id = 0; id < program->n_ops; id++)
-    if (program->ops[id].host == lane && (is_unit(h->x, id) || cct_cuda_is_host_entry(program, &program->ops[id])) &&
-        !perform(h, id, rep))
+    if (program->ops[id].host == own->lane &&
+        (is_unit(h->x, id) || cct_cuda_is_host_entry(program, &program->ops[id])) && !perform(own, id, rep))
       return 0;
   return !atomic_load(&h->status);
 }
 
-static void run_lane(struct hosts *h, int lane) {
+static void run_lane(struct host *own) {
+  struct hosts *h = own->all;
   int n = atomic_load(&h->n_bound);
   for (int rep = 0; rep < n; rep++)
-    if (!wait_until(h, is_not_ahead, 0, rep) || !run_once(h, lane, rep))
+    if (!wait_until(h, is_not_ahead, 0, rep) || !run_once(own, rep))
       return;
 }
 
 /* ---- steps of a sequence ---- */
 
 static int run_step(struct hosts *h, struct host *own, int step) {
-  struct cct_executor *x = h->x;
-  if (!run_once(h, own->lane, step))
+  note_end(own);
+  if (!run_once(own, step))
     return 0;
-  h->sequence->lane_end_ns[(int64_t)step * h->sequence->n_host_lanes + (own - h->host)] = cct_clock_ns() - x->start_ns;
+  h->sequence->lane_end_ns[(int64_t)step * h->sequence->n_host_lanes + (own - h->host)] = own->ended_ns;
   atomic_store(&own->through, step + 1);
   return 1;
 }
@@ -348,7 +361,7 @@ static void *thread_of(void *argument) {
       for (int step = 0; await_bound(h, step) && run_step(h, own, step); step++)
         ;
     else
-      run_lane(h, own->lane);
+      run_lane(own);
     atomic_fetch_add(&h->ended, 1);
   }
 }
@@ -446,7 +459,7 @@ void cct_cuda_hosts_begin(struct cct_executor *x, int n) {
 enum cct_status cct_cuda_hosts_run(struct cct_executor *x) {
   struct hosts *h = x->hosts;
   atomic_store(&h->started, h->burst);
-  run_lane(h, h->host[0].lane);
+  run_lane(&h->host[0]);
   while (atomic_load(&h->ended) < h->n - 1)
     sched_yield();
   return status_of(h);
