@@ -121,6 +121,16 @@ __global__ void __launch_bounds__(512)
   }
 }
 
+// Until the peer has told this turn, or the limit, which leaves its mark.
+__device__ inline void await_ping(cct_p2p_area *own, uint32_t turn, int64_t limit_ns) {
+  int64_t since = now_ns();
+  while ((int32_t)(load_acquire(&own->ping) - turn) < 0)
+    if (now_ns() - since > limit_ns) {
+      own->is_late = 1;
+      return;
+    }
+}
+
 // A warp a row. Places are spread by a prime, as rows of a batch go to experts; the block that is through last tells
 // the peer, and waits for the peer's.
 __global__ void __launch_bounds__(512)
@@ -142,12 +152,7 @@ __global__ void __launch_bounds__(512)
     own->finished = 0;
     own->ping_turn = turn;
     store_release(&peer->ping, turn);
-    int64_t since = now_ns();
-    while ((int32_t)(load_acquire(&own->ping) - turn) < 0)
-      if (now_ns() - since > p.limit_ns) {
-        own->is_late = 1;
-        break;
-      }
+    await_ping(own, turn, p.limit_ns);
   }
 }
 
@@ -159,12 +164,7 @@ __global__ void ping_pong(const __grid_constant__ cct_p2p_peers p, int n, int64_
     turn++;
     if (p.rank == 0)
       store_release(&peer->ping, turn);
-    int64_t since = now_ns();
-    while ((int32_t)(load_acquire(&own->ping) - turn) < 0)
-      if (now_ns() - since > p.limit_ns) {
-        own->is_late = 1;
-        break;
-      }
+    await_ping(own, turn, p.limit_ns);
     if (p.rank == 1)
       store_release(&peer->ping, turn);
   }
