@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/document.h"
+#include "cli/launch.h"
 #include "cli/own_suite.h"
 #include "cli/tune.h"
 
@@ -287,12 +288,24 @@ static enum cct_status check_rules_path(const char *path) {
   return CCT_OK;
 }
 
+/* What a tune leaves is for jobs on GPUs: only who asks for it gets a simulator's. */
+static enum cct_status find_gpus(struct cct_options *options) {
+  char why_not[256];
+  if (strcmp(options->v[CCT_OPT_BACKEND].s, "auto"))
+    return CCT_OK;
+  enum cct_status status = cct_launch_why_no_cuda(why_not, sizeof why_not);
+  if (!status && *why_not)
+    status =
+        cct_fail(CCT_UNSUPPORTED, "rules are measured on GPUs: %s; --backend sim predicts them by a profile", why_not);
+  return status ? status : cct_option_set(options, CCT_OPT_BACKEND, "cuda", "--backend");
+}
+
 static enum cct_status begin(const struct cct_options *flags, struct cct_tune *tune) {
   struct cct_options own = {0};
   const char *output = flags->v[CCT_OPT_OUTPUT].s;
   enum cct_status status = cct_options_copy(flags, &own);
   if (!status)
-    status = cct_own_backend(&own);
+    status = find_gpus(&own);
   if (!status)
     status = cct_tune_plan_make(&own, &tune->plan);
   if (!status && *tune->plan.rules)

@@ -105,6 +105,7 @@ struct cct_tune_choice {
 struct cct_tune_plan {
   char backend[8], condition[96], profile[256], noise[256], type[12], objective[12];
   char rules[3800], plugin[3800]; /* rules: beside RUN/rules.csv, "": none */
+  char gpu[64];                   /* sim: that the profile is of; else "" */
   int kinds[CCT_TUNE_MOST_KINDS]; /* enum cct_collective; -1: send_recv */
   int64_t bytes[CCT_TUNE_MOST_SIZES], beside[CCT_TUNE_MOST_BESIDE];
   int channels[CCT_TUNE_MOST_CHANNELS]; /* 0: NCCL's own number, always the first */
@@ -117,7 +118,8 @@ struct cct_tune_plan {
 };
 enum cct_status cct_tune_plan_make(const struct cct_options *flags, struct cct_tune_plan *plan_out) CCT_CHECKED;
 enum cct_status cct_tune_add_kind(void *plan_context, const char *part) CCT_CHECKED; /* a collective, for cct_split */
-/* Which choices there are: what NCCL has for a collective; on sim what the profile has a row of; on host one. */
+/* Which choices there are: what NCCL has for a collective; on sim what the profile has a row of; on host one. Sets
+ * `gpu`. */
 enum cct_status cct_tune_find_usable(struct cct_tune_plan *plan) CCT_CHECKED;
 const char *cct_tune_kind_name(int kind);
 /* Which of enum cct_tuner_collective; -1: NCCL asks no tuner. */
@@ -270,7 +272,9 @@ void cct_tune_print(const struct cct_tune *tune, struct cct_text *text);
 
 /* ---- tune_figures.c ---- */
 struct cct_figure;
-const char *cct_tune_label(const struct cct_tune *tune);                 /* measured, emulated or predicted */
+const char *cct_tune_label(const struct cct_tune *tune); /* measured, emulated or predicted */
+/* Of the processes, or of what sim plays; "": not known. */
+const char *cct_tune_gpu(const struct cct_tune *tune);
 char *cct_tune_channels_text(const struct cct_tune *tune, char out[64]); /* "32 channels" */
 void cct_tune_gain_figure(const struct cct_tune *tune, struct cct_figure *figure);
 void cct_tune_choices_figure(const struct cct_tune *tune, struct cct_figure *figure);

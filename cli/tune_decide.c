@@ -240,7 +240,7 @@ static void say_missing(const struct weighing *w, int channels, struct cct_tune_
   if (kind == plan->n_kinds)
     snprintf(setting->why_not, sizeof setting->why_not, "not every process measured NCCL's own choices with it");
   else if (!strcmp(plan->backend, "sim"))
-    snprintf(setting->why_not, sizeof setting->why_not, "not played: profile %.80s prices no %s with %d channels",
+    snprintf(setting->why_not, sizeof setting->why_not, "not played: profile %.80s has no row of %s with %d channels",
              plan->profile, cct_tune_kind_name(plan->kinds[kind]), plan->channels[channels]);
   else
     snprintf(setting->why_not, sizeof setting->why_not, "not measured: backend %s sets no channels", plan->backend);

@@ -16,6 +16,10 @@ const char *cct_tune_label(const struct cct_tune *tune) {
                                                           : "measured";
 }
 
+const char *cct_tune_gpu(const struct cct_tune *tune) {
+  return *tune->data.gpu ? tune->data.gpu : tune->plan.gpu;
+}
+
 static const struct cct_ordered *ratio_of(const struct cct_tune *tune, int kind, int size) {
   return tune->is_verified ? &tune->verdict.first[kind * tune->plan.n_bytes + size].ratio
                            : &cct_tune_setting(tune)->shown[kind][size];
@@ -23,7 +27,7 @@ static const struct cct_ordered *ratio_of(const struct cct_tune *tune, int kind,
 
 static void add_title(const struct cct_tune *tune, const char *title, const char *how, struct cct_figure *figure) {
   char what[160];
-  snprintf(what, sizeof what, "%d ranks%s%s, %s", tune->plan.ranks, *tune->data.gpu ? ", " : "", tune->data.gpu,
+  snprintf(what, sizeof what, "%d ranks%s%s, %s", tune->plan.ranks, *cct_tune_gpu(tune) ? ", " : "", cct_tune_gpu(tune),
            tune->data.condition);
   cct_figure_title(figure, title, what, how, cct_tune_label(tune));
 }

@@ -94,6 +94,8 @@ enum cct_status cct_tune_find_usable(struct cct_tune_plan *plan) {
   struct cct_profile *profile = NULL;
   int is_sim = !strcmp(plan->backend, "sim"), is_host = !strcmp(plan->backend, "host");
   enum cct_status status = is_sim ? cct_profile_load(plan->profile, &profile) : CCT_OK;
+  if (profile)
+    snprintf(plan->gpu, sizeof plan->gpu, "%s", profile->platform.gpu);
   for (int k = 0; !status && k < plan->n_kinds; k++)
     for (int c = 0; c < plan->n_choices; c++)
       plan->is_usable[k][c] = (char)(is_nccls(plan->kinds[k], &plan->choices[c]) && (!is_host || c == 0) &&
@@ -233,6 +235,27 @@ static enum cct_status plan_sizes(const struct cct_options *flags, struct cct_tu
   return CCT_OK;
 }
 
+/* Of the standard numbers of channels those that the profile prices. */
+static void drop_unplayed(struct cct_tune_plan *plan) {
+  int kept = 1;
+  for (int c = 1; c < plan->n_channels; c++) {
+    int from = c * plan->each, to = kept * plan->each, is_played = 0;
+    for (int k = 0; k < plan->n_kinds; k++)
+      is_played |= memchr(plan->is_usable[k] + from, 1, (size_t)plan->each) != NULL;
+    if (!is_played)
+      continue;
+    for (int k = 0; k < plan->n_kinds; k++)
+      memmove(plan->is_usable[k] + to, plan->is_usable[k] + from, (size_t)plan->each);
+    memmove(plan->choices + to, plan->choices + from, (size_t)plan->each * sizeof *plan->choices);
+    for (int i = to; i < to + plan->each; i++)
+      plan->choices[i].channels = kept;
+    plan->channels[kept++] = plan->channels[c];
+  }
+  plan->n_channels = kept;
+  plan->n_choices = kept * plan->each;
+  plan->n_beside = kept > 1 ? plan->n_beside : 0;
+}
+
 /* The library beside this program, where it was built or installed; "" if it is not there. */
 static enum cct_status find_plugin(const struct cct_options *flags, struct cct_tune_plan *plan) {
   char path[4096], *whole;
@@ -319,5 +342,9 @@ enum cct_status cct_tune_plan_make(const struct cct_options *flags, struct cct_t
     status = plan_sizes(flags, plan);
   if (!status)
     status = find_plugin(flags, plan);
-  return status ? status : cct_tune_find_usable(plan);
+  if (!status)
+    status = cct_tune_find_usable(plan);
+  if (!status && !strcmp(plan->backend, "sim") && !flags->v[CCT_OPT_CHANNELS].is_set)
+    drop_unplayed(plan);
+  return status;
 }

@@ -263,9 +263,9 @@ void cct_tune_print(const struct cct_tune *tune, struct cct_text *text) {
   if (plan->n_choices == 1)
     cct_text_add(text, "backend %s has one choice only: it is measured, and there is nothing to choose or to verify\n",
                  plan->backend);
-  cct_text_add(text, "%s: %lld processes of %d ranks, %d collectives, %d sizes, %d choices; condition %s%s%s\n",
+  cct_text_add(text, "%s: %lld processes of %d ranks, %d collectives, %d sizes, %d choices; condition %s%s%s; %s\n",
                tune->folder, (long long)plan->rounds, plan->ranks, plan->n_kinds, plan->n_bytes, plan->n_choices,
-               tune->data.condition, *tune->data.gpu ? "; " : "", tune->data.gpu);
+               tune->data.condition, *cct_tune_gpu(tune) ? "; " : "", cct_tune_gpu(tune), cct_tune_label(tune));
   print_settings(tune, text);
   print_rules(tune, text);
   if (tune->decision.n_left_out)

@@ -253,7 +253,7 @@ static void what_is_missing_is_said(void **state) {
     const char *backend, *why;
     int is_usable;
   } rows[] = {{"cuda", "not every process measured NCCL's own choices with it", 1},
-              {"sim", "not played: profile h200 prices no all_reduce with 32 channels", 0},
+              {"sim", "not played: profile h200 has no row of all_reduce with 32 channels", 0},
               {"host", "not measured: backend host sets no channels", 0}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct cct_tune_decision decision;

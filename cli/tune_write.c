@@ -48,7 +48,7 @@ int cct_tune_rules(const struct cct_tune *tune, struct cct_rule *rules_out) {
           .reg_buff = -1,
           .condition = condition_of(tune),
       };
-      snprintf(rule->gpu, sizeof rule->gpu, "%s", tune->data.gpu);
+      snprintf(rule->gpu, sizeof rule->gpu, "%s", cct_tune_gpu(tune));
     }
   }
   return n;
@@ -59,9 +59,9 @@ int cct_tune_rules(const struct cct_tune *tune, struct cct_rule *rules_out) {
 /* One line of words without a line end of theirs: names come from drivers. */
 static void add_measured(const struct cct_tune *tune, struct cct_text *text) {
   const struct cct_tune_data *data = &tune->data;
-  cct_text_add(text,
-               "# measured: gpu=%s; ranks=%d; nccl=%s; driver=%s; condition=%s; date=%s; backend=%s; tool=cctax %s\n",
-               *data->gpu ? data->gpu : "none", tune->plan.ranks, *data->nccl ? data->nccl : "none",
+  cct_text_add(text, "# %s: gpu=%s; ranks=%d; nccl=%s; driver=%s; condition=%s; date=%s; backend=%s; tool=cctax %s\n",
+               !strcmp(tune->plan.backend, "sim") ? "predicted" : "measured",
+               *cct_tune_gpu(tune) ? cct_tune_gpu(tune) : "none", tune->plan.ranks, *data->nccl ? data->nccl : "none",
                *data->driver ? data->driver : "none", data->condition, data->date, tune->plan.backend, CCT_VERSION);
 }
 
@@ -72,6 +72,9 @@ static void add_rules(const struct cct_tune *tune, struct cct_text *text) {
   cct_text_add(text,
                "# Rules for libnccl-tuner-cctax.so, by cctax tune. They are of the machine of the next line alone.\n");
   add_measured(tune, text);
+  if (!strcmp(tune->plan.backend, "sim"))
+    cct_text_add(text, "# No machine showed them: the simulator played profile %s. Tune the machine itself.\n",
+                 tune->plan.profile);
   cct_text_add(
       text,
       "# %lld processes, every second one judged; a size that is not here was not shown to gain 1 %% over NCCL's "

@@ -233,14 +233,17 @@ static void take_field(const char *line, const char *key, char *out, size_t size
 }
 
 int cct_rules_origin(const char *text, size_t length, struct cct_rules_origin *origin_out) {
-  static const char mark[] = "# measured:";
+  static const char *const marks[] = {"# measured:", "# predicted:"};
   struct cct_rules_origin origin = {.ranks = 0};
   const char *end = text + length, *next;
   for (const char *at = text; at < end; at = next) {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     char line[512], ranks[16];
     next = newline ? newline + 1 : end;
-    if ((size_t)(next - at) < sizeof mark || memcmp(at, mark, sizeof mark - 1))
+    int mark = 0;
+    while (mark < 2 && ((size_t)(next - at) <= strlen(marks[mark]) || memcmp(at, marks[mark], strlen(marks[mark]))))
+      mark++;
+    if (mark == 2)
       continue;
     size_t n = (size_t)((newline ? newline : end) - at);
     n = n < sizeof line ? n : sizeof line - 1;
@@ -251,6 +254,7 @@ int cct_rules_origin(const char *text, size_t length, struct cct_rules_origin *o
     take_field(line, " condition=", origin.condition, sizeof origin.condition);
     take_field(line, " ranks=", ranks, sizeof ranks);
     origin.ranks = atoi(ranks);
+    origin.is_predicted = mark;
     *origin_out = origin;
     return 1;
   }

@@ -87,10 +87,11 @@ void cct_rules_free(struct cct_rules *rules);
 
 /* Where a file's rules were measured, as cctax tune writes it in a comment:
  * "# measured: gpu=NVIDIA H200; ranks=2; nccl=22803; condition=off; ...". Rules hold there and are a guess elsewhere.
- */
+ * "# predicted: ...": by a simulator, of such a machine. */
 struct cct_rules_origin {
   char gpu[96], nccl[16], condition[64]; /* "": not said, or "none"; nccl as NCCL numbers itself, 22803 */
   int ranks;                             /* 0: not said */
+  int is_predicted;
 };
 /* The first such line of a file's text; 0: there is none. */
 int cct_rules_origin(const char *text, size_t length, struct cct_rules_origin *origin_out);

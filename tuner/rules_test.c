@@ -61,6 +61,10 @@ static void a_files_origin_is_read(void **state) {
   static const char none[] = "# measured: gpu=none; ranks=x; nccl=";
   assert_int_equal(cct_rules_origin(none, strlen(none), &o), 1);
   assert_true(!*o.gpu && !*o.nccl && !*o.condition && !o.ranks);
+  static const char predicted[] = "# predicted: gpu=NVIDIA B200; ranks=8; nccl=none";
+  assert_int_equal(o.is_predicted, 0);
+  assert_int_equal(cct_rules_origin(predicted, strlen(predicted), &o), 1);
+  assert_true(o.is_predicted && !strcmp(o.gpu, "NVIDIA B200") && o.ranks == 8);
   assert_int_equal(cct_rules_origin("", 0, &o), 0);
   assert_int_equal(cct_rules_origin(nvidia_form, strlen(nvidia_form), &o), 0);
 }

@@ -250,17 +250,18 @@ int ncclGetVersion(int *version_out) {
 static void rules_of_another_machine_are_one_warning(void **state) {
   (void)state;
   static const struct {
-    const char *measured, *warning; /* NULL: none */
-  } rows[] = {{"ranks=8; nccl=22809; driver=1", NULL},
-              {"gpu=none; ranks=8; nccl=none", NULL},
-              {"", NULL},
-              {"ranks=8; nccl=22803; x=1", "(NCCL 22803, here 22809): tune this machine"},
-              {"gpu=NVIDIA H200; ranks=2; nccl=22809", "(2 ranks, here 8): tune this machine"},
-              {"ranks=2; nccl=22803", "(2 ranks, here 8; NCCL 22803, here 22809)"}};
+    const char *origin, *warning; /* NULL: none */
+  } rows[] = {{"measured: ranks=8; nccl=22809; driver=1", NULL},
+              {"measured: gpu=none; ranks=8; nccl=none", NULL},
+              {"measured: ", NULL},
+              {"predicted: gpu=none; ranks=8; nccl=none", "(by a simulator): tune this machine"},
+              {"measured: ranks=8; nccl=22803; x=1", "(NCCL 22803, here 22809): tune this machine"},
+              {"measured: gpu=NVIDIA H200; ranks=2; nccl=22809", "(2 ranks, here 8): tune this machine"},
+              {"measured: ranks=2; nccl=22803", "(2 ranks, here 8; NCCL 22803, here 22809)"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char text[512];
     int channels;
-    snprintf(text, sizeof text, "# of tune\n# measured: %s\nallreduce,0,-1,ring,ll,-1,1,-1\n", rows[i].measured);
+    snprintf(text, sizeof text, "# of tune\n# %s\nallreduce,0,-1,ring,ll,-1,1,-1\n", rows[i].origin);
     write_rules(text);
     warnings = 0;
     struct cct_emulator e = load(5); /* held, so that the process's memory of warnings is */
@@ -268,7 +269,7 @@ static void rules_of_another_machine_are_one_warning(void **state) {
       assert_int_equal(decide(8, 1, ALLREDUCE, 100, &channels), RING_LL);
     cct_emulator_unload(&e);
     if (warnings != (rows[i].warning != NULL) || (rows[i].warning && !strstr(last_warning, rows[i].warning)))
-      fail_msg("'%s': %d warnings, '%s'", rows[i].measured, warnings, last_warning);
+      fail_msg("'%s': %d warnings, '%s'", rows[i].origin, warnings, last_warning);
   }
 }
 

@@ -126,6 +126,8 @@ static void origin_compare(struct opening *o, const char *path, const char *text
   char line[sizeof o->origin + 400];
   if (!cct_rules_origin(text, length, &origin))
     return;
+  if (origin.is_predicted)
+    add_difference(o, "by a simulator");
   int version = *origin.nccl ? nccl_version(o) : 0;
   if (*origin.gpu && *o->facts.gpu_name && strcmp(origin.gpu, o->facts.gpu_name))
     add_difference(o, "GPU '%s', here '%s'", origin.gpu, o->facts.gpu_name);

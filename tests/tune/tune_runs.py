@@ -73,11 +73,11 @@ def rules_are_found():
     done = tune("a", GRID + " --json")
     say(done.returncode == 0, "a tune ends well", done.stderr + done.stdout)
     document = json.loads(done.stdout)
-    wanted = ["allreduce,2228225,35651584,ring,ll128,-1,1,2,1,-1,no-multicast,any",
-              "allgather,2228225,35651584,ring,ll128,-1,1,2,1,-1,no-multicast,any"]
+    wanted = ["allreduce,2228225,35651584,ring,ll128,-1,1,2,1,-1,no-multicast,NVIDIA H200",
+              "allgather,2228225,35651584,ring,ll128,-1,1,2,1,-1,no-multicast,NVIDIA H200"]
     say(rules_of("a") == wanted == document["rules"], "LL128 at 4 MiB alone, ranges halfway to 256 KiB and 64 MiB",
         read("a", "rules.csv"))
-    say("# measured: gpu=none; ranks=2; nccl=none; driver=none; condition=off; date=20" in read("a", "rules.csv"),
+    say("# predicted: gpu=NVIDIA H200; ranks=2; nccl=none; driver=none; condition=off; date=20" in read("a", "rules.csv"),
         "the rules say where they are from", read("a", "rules.csv"))
     say(document["channels"] == 32, "32 channels are taken", document["settings"])
     verdict = document["verification"]
@@ -217,8 +217,14 @@ def others_are_told():
         not rules_of("e"), "all_to_all has no rules, and that is said", done.stdout + done.stderr)
     done = tune("p", f"--backend sim --profile {PROFILE} -g 2 --collective all_reduce -b 4M -e 4M --algorithms ring --protocols simple "
                 "--channels default,16 --samples 1 --procs 1 -q")
-    say(done.returncode == 0 and "not played: profile" in done.stdout and "prices no all_reduce with 16 channels" in done.stdout,
+    say(done.returncode == 0 and "not played: profile" in done.stdout and "has no row of all_reduce with 16 channels" in done.stdout,
         "channels that the profile does not price are said not to be played", done.stdout + done.stderr)
+    done = tune("s", f"--backend sim --profile {PROFILE} -g 2 --collective all_reduce -b 4M -e 4M --algorithms ring --protocols simple "
+                "--samples 1 --procs 1 -q --verify no --json")
+    say(done.returncode == 0 and json.loads(done.stdout)["plan"]["channels"] == [0, 32], "of the standard numbers those that the profile prices", done.stdout + done.stderr)
+    done = tune("none", "-g 2", CUDA_VISIBLE_DEVICES="")
+    say(done.returncode == 77 and done.stderr.startswith("cctax: rules are measured on GPUs: ") and done.stderr.count("\n") == 1 and
+        "--backend sim predicts them" in done.stderr and not os.path.exists(os.path.join(ROOT, "none")), "without a GPU nothing is predicted unasked", done.stderr)
     done = tune("h", "--backend host -g 2 --collective all_reduce -b 4K -e 64K -f 16 --samples 2 -q")
     say(done.returncode == 0 and "one choice only" in done.stdout and not rules_of("h"), "host has one choice, and says so",
         done.stdout + done.stderr)
