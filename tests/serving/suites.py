@@ -59,6 +59,16 @@ def judge(name, cells):
         ask(name, any(c["metric"] == "goodput" for c in cells), "goodput is reported")
 
 
+def small_steps_turn_experts_around():
+    """Where a step reads so few tokens that its submissions are the longer part, what prompts pay decides by layout."""
+    name = "paper-expert-layouts"
+    with tempfile.TemporaryDirectory() as folder:
+        cells = checks.reported(CCTAX, f"{folder}/run", f"{SOURCE}/examples/{name}.json", "--backend", "sim", "--rounds", "1",
+                                "--max-batched-tokens", "1024")["cells"]
+    by = [c["time_overhead_pct"] for c in cells if c["metric"] == "output_tok_s"]  # 4k, 32k of each
+    ask(name, by[0] < by[1] and by[2] > by[3], f"TP grows and EP shrinks with prompts read 1024 tokens a step: {by}")
+
+
 def main():
     paths = [p for p in sorted(glob.glob(f"{SOURCE}/examples/serve-*.json") + glob.glob(f"{SOURCE}/examples/paper-*.json"))
              if '"serve"' in open(p, encoding="utf-8").read()]
@@ -79,6 +89,7 @@ def main():
         ask(name, all(c["verdict"] != "refused" for c in cells), "a comparison is refused")
         judge(name, cells)
         n += len(cells)
+    small_steps_turn_experts_around()
     print("\n".join(wrong) or f"{len(paths)} suites, {n} comparisons")
     sys.exit(bool(wrong) or len(paths) < 10)
 

@@ -163,6 +163,8 @@ static void print_overlap(const struct sources *sources) {
       "step\n"
       "  in vLLM 0.22, none in SGLang 0.5.13, one here. It is not what the tables of TP8 lack "
       "([serving.md](serving.md)).\n"
+      "- Which way the cost of experts' layouts goes with the input is decided by how many tokens a step reads, which\n"
+      "  no source states; the planner reads each prompt in one step ([serving.md](serving.md)).\n"
       "- The source's four measurements of one configuration (tp8-c32, tp8-out2048, tp8-pin1, tp8-pin2) span +1.1\n"
       "  to +5.0.\n",
       tpot->off, tpot->on, tpot->on - tpot->off);
