@@ -195,7 +195,10 @@ static const char *model_lacks(const struct cct_options *cell, enum cct_option_i
     return may_be_parallel(cell, "dp=", 1) || v[CCT_OPT_CHECKPOINT_EVERY].has_value
                ? NULL
                : "needs a layout with dp above 1, or --checkpoint-every";
-  case CCT_OPT_OPTIMIZER:
+  case CCT_OPT_OPTIMIZER: /* Adam is what is performed, with any layout */
+    return !is_word(cell, CCT_OPT_OPTIMIZER, "adam-zero1") || may_be_parallel(cell, "dp=", 1)
+               ? NULL
+               : "adam-zero1 needs a layout with dp above 1";
   case CCT_OPT_OVERLAP_GRAD:
     return may_be_parallel(cell, "dp=", 1) ? NULL : "needs a layout with dp above 1";
   case CCT_OPT_DISPATCH:

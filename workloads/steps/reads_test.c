@@ -181,7 +181,8 @@ static int effect_of(const struct cct_options *cell, enum cct_option_id id, cons
   assert_int_equal(cct_option_set(&with, id, value, "test"), CCT_OK);
   describe(&with, &text);
   int effect = !text.length ? REFUSED : strcmp(text.s, base) != 0 ? OTHER : NONE;
-  effect |= cct_cell_reads(&with, id, why, NULL) == CCT_READ ? READ : NONE;
+  int is_default = cell->v[id].has_value && cell->v[id].s && !strcmp(cell->v[id].s, value); /* may be read in vain */
+  effect |= !is_default && cct_cell_reads(&with, id, why, NULL) == CCT_READ ? READ : NONE;
   cct_text_free(&text);
   cct_options_free(&with);
   return effect;
