@@ -77,7 +77,9 @@ void cct_footprint_of(const struct cct_model *model, const struct cct_layout *la
   if (workload == CCT_WORKLOAD_TRAIN) {
     int is_zero1 = !strcmp(cell->v[CCT_OPT_OPTIMIZER].s, "adam-zero1");
     int grad_bytes = !strcmp(cell->v[CCT_OPT_GRAD_TYPE].s, "fp32") ? 4 : 2;
-    sum.weights = 2 * (shared + p.experts);
+    int cast_bytes =
+        model->weights == CCT_TYPE_FP8 ? 2 : 0; /* the copy and its transpose, kept for all micro-batches */
+    sum.weights = 2 * (shared + p.experts) + cast_bytes * (p.matrices + p.experts);
     sum.gradients = grad_bytes * (shared + p.experts);
     sum.optimizer = 12 * (shared / (is_zero1 ? (double)layout->dp : 1) +
                           p.experts / (is_zero1 ? (double)cct_expert_replicas(layout) : 1));

@@ -158,6 +158,25 @@ static void training_takes_16_bytes_a_parameter(void **state) {
   cct_model_free(&model);
 }
 
+/* Transformer Engine keeps an fp8 copy of each matrix and its transpose beside the bf16 weight, for all micro-batches
+ * of a step. */
+static void fp8_training_keeps_what_it_cast(void **state) {
+  (void)state;
+  struct cct_model bf16 = load("qwen3-8b"), fp8;
+  struct cct_layout tp8 = parse("tp=8");
+  struct cct_options cell;
+  struct cct_footprint a, b;
+  assert_int_equal(cct_model_load("qwen3-8b", NULL, "fp8", &fp8), CCT_OK);
+  assert_int_equal(cct_options_init(&cell), CCT_OK);
+  assert_int_equal(cct_option_set(&cell, CCT_OPT_WORKLOAD, "train", "test"), CCT_OK);
+  cct_footprint_of(&bf16, &tp8, &cell, &a);
+  cct_footprint_of(&fp8, &tp8, &cell, &b);
+  assert_true(fabs(b.total - a.total - 2.0 * 36 * (4096.0 * 6144 + 4096 * 4096 + 3.0 * 4096 * 12288) / 8) < 1);
+  cct_options_free(&cell);
+  cct_model_free(&bf16);
+  cct_model_free(&fp8);
+}
+
 /* Each of tp's two ranks has half of the tokens in norms, down-projections and, with ep > 1, experts, the shared one
  * too; and half of the heads. */
 static void activations_of_an_expert_layer_are_shared(void **state) {
@@ -203,6 +222,7 @@ int main(void) {
       cmocka_unit_test(legality_is_as_defined),
       cmocka_unit_test(shares_add_up),
       cmocka_unit_test(training_takes_16_bytes_a_parameter),
+      cmocka_unit_test(fp8_training_keeps_what_it_cast),
       cmocka_unit_test(activations_of_an_expert_layer_are_shared),
       cmocka_unit_test(serving_takes_weights_and_cache),
   };
