@@ -23,8 +23,8 @@ MODEL = {"cuda": {"model": "qwen3-8b", "layers": 2}, "host": {"model": "qwen3-0.
 
 
 def slow_program():
-    """120 ms a step on any host, and a collective at its end."""
-    ops = [{"op": "hostwork", "host": 1, "ns": 120000000},
+    """120 ms a step on any host, which needs no core for it, and a collective at its end."""
+    ops = [{"op": "delay", "host": 1, "ns": 120000000},
            {"op": "collective", "lane": 0, "host": 1, "kind": "all_reduce", "group": 0, "bytes": 4096, "type": "bf16"}]
     program = {"name": "slow", "lanes": [{"name": "main", "kind": "stream"}, {"name": "python", "kind": "host"}],
                "slots": [], "buffers": [], "ops": ops}
