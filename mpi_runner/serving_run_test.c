@@ -391,6 +391,36 @@ static void what_holds_an_engine_is_its_lag_beyond_the_room(void **state) {
   assert_true(cct_serving_held(&driver, &engine) == 0);
 }
 
+/* A worker whose thread is put aside between waking the engine and writing down when it was through: the engine, which
+ * awaited it at the end of its next step, knew the tokens by then. Times in ns, on a process that started 1000 late. */
+static void what_the_engine_awaited_was_known(void **state) {
+  (void)state;
+  struct cct_request item = {0, 4, 2};
+  const struct cct_requests requests = {.arrivals = CCT_ARRIVE_ZERO, .items = &item, .n = 1};
+  const struct cct_engine_plan plan = {
+      .limits = {.tokens = 64, .sequences = 4, .blocks = 8, .is_chunked = 1, .lag = 1}, .replicas = 1, .together = 1};
+  const struct cct_serve serve = {.is_worker = 1, .is_overlapped = 1, .replicas = 1};
+  const struct cct_serving_run run = {.requests = &requests, .serve = &serve};
+  int64_t ends[] = {90, 400, 190, 195, 290, 290};
+  struct cct_serve_row rows[3] = {
+      {.index = 0, .begin_ns = 0}, {.index = 1, .begin_ns = 100}, {.index = 2, .begin_ns = 200}};
+  struct cct_sequence sequence = {.lane_end_ns = ends, .n_host_lanes = 2};
+  const struct serving_driver driver = {.run = &run, .sequence = &sequence, .count = 1, .offset_ns = 1000};
+  struct serving_engine engine = {.rows = rows, .n = 3};
+  struct cct_engine_step step;
+  struct cct_serve_times times;
+  assert_int_equal(cct_engine_new(&plan, &requests, &engine.engine), CCT_OK);
+  for (int s = 0; s < 3; s++)
+    assert_int_equal(cct_engine_next(engine.engine, 0, &step), CCT_OK);
+  assert_true(step.is_empty);
+  assert_int_equal(cct_serving_take_times(&driver, &engine, &times), CCT_OK);
+  assert_int_equal(times.requests[0].arrival_ns, 0);
+  assert_int_equal(times.requests[0].first_ns, 1190);
+  assert_int_equal(times.requests[0].last_ns, 1195);
+  cct_serve_times_free(&times);
+  cct_engine_free(engine.engine);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_schedule_on_every_backend),
@@ -398,6 +428,7 @@ int main(void) {
       cmocka_unit_test(a_replay_of_apart_engines_makes_the_same_schedule),
       cmocka_unit_test(overlap_hides_the_shorter_side),
       cmocka_unit_test(what_holds_an_engine_is_its_lag_beyond_the_room),
+      cmocka_unit_test(what_the_engine_awaited_was_known),
   };
   return cmocka_run_group_tests(tests, write_models, remove_models);
 }

@@ -41,6 +41,10 @@ enum cct_status cct_serving_find_origin(struct serving_driver *d, struct cct_ser
   return status;
 }
 
+static int64_t earlier(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
 /* When each step began and its tokens became known, on this process's clock: also into the engine's rows, with when its
  * thread was through. */
 static void note_times(const struct serving_driver *d, struct serving_engine *e, int64_t *begin_ns, int64_t *known_ns) {
@@ -53,7 +57,11 @@ static void note_times(const struct serving_driver *d, struct serving_engine *e,
     const struct cct_serve_row *known = &e->rows[s + later < n ? s + later : s];
     begin_ns[s] = e->rows[s].begin_ns;
     e->rows[s].end_ns = ends[e->rows[s].index * d->count * lanes];
-    e->rows[s].known_ns = known_ns[s] = ends[known->index * d->count * lanes + known_lane];
+    known_ns[s] = ends[known->index * d->count * lanes + known_lane];
+    /* What a worker read was known when the engine had awaited it, whenever its own thread wrote down that it was. */
+    if (serve->is_worker && s + serve->is_overlapped < n)
+      known_ns[s] = earlier(known_ns[s], ends[e->rows[s + serve->is_overlapped].index * d->count * lanes]);
+    e->rows[s].known_ns = known_ns[s];
   }
 }
 
