@@ -113,6 +113,36 @@ def a_reader_can_replay(name, staged, *flags):
                f"{heard} heard; {wrong[:1]}")
 
 
+def shared_fairly(jobs):
+    """When (start, work) end if all that are under way share one link equally."""
+    jobs, active, ends, now = sorted(jobs), [], {}, 0
+    for start, work in jobs + [(float("inf"), 0)]:
+        while active and now < start:
+            until = min(start, now + min(left for left, _ in active) * len(active))
+            active = [(left - (until - now) / len(active), k) for left, k in active]
+            now = until
+            ends |= {k: now for left, k in active if left < 1e-3}
+            active = [(left, k) for left, k in active if left >= 1e-3]
+        now = max(now, start)
+        active.append((work, len(ends) + len(active)))
+    return [ends[k] - start - work for k, (start, work) in enumerate(jobs)]
+
+
+def links_are_hardly_shared(prompts, decodes, most_pct):
+    """sim's readers of one prompt's GPU do not slow each other (docs/serving.md): what fair sharing would add to the example."""
+    rows = recorded(*SERVE[:6], "--condition", "off", "--rounds", "1", "--input-len", "1024", "--output-len", "128", "--layouts",
+                    "dp=4", "--np", "4", "--concurrency", "32", "--overlap", "on", "--readback", "worker", "--host-us", "1000",
+                    "--disaggregate", f"{prompts}:{decodes}")
+    work = 3700 + rows["kv_bytes"]["value"][0] * 2**20 / 764.17  # ns: short write and copy engine of b200x8-tdx, clear
+    links = {}
+    for first, moved in zip(*(sorted(rows[metric], key=lambda row: row["index"]) for metric in ("ttft", "kv_transfer"))):
+        end = first["start_ns"] + (first["value"] + moved["value"]) * 1e6
+        links.setdefault(int(first["index"]) % prompts, []).append((end - work, work))
+    late = sum(sum(shared_fairly(jobs)) for jobs in links.values()) / 1e6 / rows["kv_transfer"]["value"].sum() * 100
+    judged.say(0 <= late + 1e-6 and late <= most_pct, f"{prompts}:{decodes}: fair sharing of links would add {late:.2f} % to kv_transfer",
+               f"more than {most_pct} %")
+
+
 def nothing_good_is_zero():
     with tempfile.TemporaryDirectory() as folder:
         checks.printed(CCTAX, "run", *SERVE, "--layouts", "tp=1", "--np", "1", "--concurrency", "4", "--slo", "e2e=1us",
@@ -144,5 +174,7 @@ for name, flags in (("together", ("--num-prompts", "48")), ("apart", (*APART, "3
 for staged in 0, 1:
     a_reader_can_replay(f"on CPUs, {('p2p', 'host')[staged]}", staged, *ON_CPUS, "--num-prompts", "48", "--overlap", "on",
                         "--disaggregate", "2:2", "--kv-route", ("p2p", "host")[staged], "--kv-tokens", "512")
+links_are_hardly_shared(2, 2, 1e-6)
+links_are_hardly_shared(1, 3, 5)
 nothing_good_is_zero()
 judged.end()
