@@ -2,11 +2,13 @@
  * One cell of a block: built, emulated, loaded, verified, timed, recorded. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "mpi_runner/block_room.h"
+#include "mpi_runner/serving_run.h"
 #include "mpi_runner/totals.h"
 #include "mpi_runner/watchdog.h"
 #include "workloads/program/emulate.h"
@@ -65,12 +67,12 @@ static void feed(void *context, const char *phase, int64_t index) {
 }
 
 /* Adds the wrong elements of all ranks; the first that anyone found is in `wrong->first`, on every process. */
-static enum cct_status verify(struct block *block, struct cct_executor *executor, int cell, int64_t check,
-                              struct cct_wrong *wrong) {
+static enum cct_status verify(struct block *block, struct cct_executor *executor, const struct cct_binding *bindings,
+                              int cell, int64_t check, struct cct_wrong *wrong) {
   const struct cct_world *world = block->meeting;
   struct cct_wrong found = {0};
   cct_watchdog_feed("cell %d, verify %lld", cell, (long long)check);
-  enum cct_status status = block->ops->verify(executor, &found);
+  enum cct_status status = block->ops->verify(executor, bindings, &found);
   status = agree_on_cell(block, cell, status == CCT_UNSUPPORTED ? CCT_OK : status, CCT_STEP_PATIENCE_S);
   int64_t sums[2] = {found.elements, found.wrong}, first = found.wrong ? world->rank : INT_MAX;
   if (!status)
@@ -126,6 +128,7 @@ static enum cct_status perform_job(struct block *block, int cell, int metric, co
   struct cct_executor *executor = NULL;
   struct cct_measured measured = {0};
   struct cct_wrong wrong = {0};
+  struct cct_binding *copies = NULL; /* of what the plain step of a serving cell does not copy */
   int64_t operations = step->operations ? step->operations : 1;
   struct progress progress = {block, cell};
   char name[64];
@@ -145,8 +148,14 @@ static enum cct_status perform_job(struct block *block, int cell, int metric, co
       agree_on_cell(block, cell, block->ops->load(block->backend, job, &executor), CCT_LOAD_PATIENCE_S);
   if (!status && metric == 0)
     status = note_counts(block, cell, executor, job, step->bindings);
-  for (int64_t c = 0; !status && c < step->checks && !wrong.wrong; c++)
-    status = verify(block, executor, cell, c, &wrong);
+  if (!status && step->serve)
+    status = agree_on_cell(block, cell, cct_serving_bind_copies(job, step->serve, &copies), CCT_STEP_PATIENCE_S);
+  for (int64_t c = 0; !status && c < step->checks && !wrong.wrong; c++) {
+    status = verify(block, executor, NULL, cell, c, &wrong);
+    if (!status && copies)
+      status = verify(block, executor, copies, cell, c, &wrong);
+  }
+  free(copies);
   if (!status && step->repetitions)
     status = ask_choice(block, cell, executor);
   const struct cct_block_serve serve = {

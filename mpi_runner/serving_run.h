@@ -59,4 +59,9 @@ enum cct_status cct_serving_measure(const struct cct_serving_run *run, int count
  * are there, graphs are captured and shapes are known. Collective. */
 enum cct_status cct_serving_warm(const struct cct_serving_run *run) CCT_CHECKED;
 
+/* For verifying: of every rank a step that makes each copy which only some steps make, of one block, in one piece of
+ * memory that the caller frees. NULL where no step makes any. */
+enum cct_status cct_serving_bind_copies(const struct cct_job *job, const struct cct_serve *serve,
+                                        struct cct_binding **bindings_out) CCT_CHECKED;
+
 #endif

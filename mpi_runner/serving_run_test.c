@@ -63,6 +63,7 @@ static int remove_models(void **state) {
 struct seat { /* of one process */
   enum cct_status status;
   struct cct_serving_result result;
+  struct cct_wrong wrong;
 };
 
 struct table {
@@ -71,6 +72,7 @@ struct table {
       *host; /* whose clocks and letters stand for those of this run, prompts and generation apart; NULL: its own
               */
   const struct cct_serving_engine *told; /* whose steps' begin_ns stand for the clock; NULL: the backend's own */
+  int verifies;                          /* in place of a run: 1 the plain step, 2 one with every copy */
   struct cct_step step;                  /* built once: what lgamma leaves behind is every thread's */
   struct seat seats[MOST_RANKS];
 };
@@ -111,6 +113,15 @@ static enum cct_status build(const char *words, struct cct_step *step) {
   return status;
 }
 
+static enum cct_status verify(const struct cct_serving_run *run, int with_copies, struct cct_wrong *wrong) {
+  struct cct_binding *bindings = NULL;
+  enum cct_status status = with_copies ? cct_serving_bind_copies(run->job, run->serve, &bindings) : CCT_OK;
+  if (!status)
+    status = run->ops->verify(run->executor, bindings, wrong);
+  free(bindings);
+  return status;
+}
+
 static void sit(const struct cct_world *world, void *argument) {
   struct table *table = argument;
   struct seat *seat = &table->seats[world->rank];
@@ -144,9 +155,11 @@ static void sit(const struct cct_world *world, void *argument) {
                                                              : NULL,
                                       .heard = table->host ? host_heard : NULL,
                                       .clock_context = table};
-  if (!seat->status)
+  if (!seat->status && table->verifies)
+    seat->status = verify(&run, table->verifies > 1, &seat->wrong);
+  if (!seat->status && !table->verifies)
     seat->status = cct_serving_warm(&run);
-  if (!seat->status)
+  if (!seat->status && !table->verifies)
     seat->status = cct_serving_perform(&run, &seat->result);
   ops->unload(executor);
   ops->close(backend);
@@ -421,6 +434,43 @@ static void what_the_engine_awaited_was_known(void **state) {
   cct_engine_free(engine.engine);
 }
 
+/* What only some steps copy, between replicas and to the host and back, is checked by value, and what is wrong found.
+ */
+static void what_a_case_holds_is_checked(void **state) {
+  (void)state;
+  static const struct {
+    const char *words, *found;
+    int ranks, copies; /* of a block, on all ranks */
+  } rows[] = {
+      {SMALL "layout tp=1 num-prompts 4 preempt offload", NULL, 1, 2},
+      {SMALL "layout dp=3 disaggregate 2:1 num-prompts 4", "'kv_read'", 3, 3 * 2},
+      {SMALL "layout dp=2 disaggregate 1:1 kv-route host num-prompts 4", NULL, 2, 2 * 2},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    int64_t elements[2] = {0}, block = 0;
+    for (int with_copies = 0; with_copies < 2; with_copies++) {
+      struct table host = {.words = rows[i].words, .backend = "host", .verifies = 1 + with_copies};
+      perform(&host, rows[i].ranks);
+      for (int r = 0; r < rows[i].ranks; r++) {
+        elements[with_copies] += host.seats[r].wrong.elements;
+        assert_int_equal(host.seats[r].wrong.wrong, 0);
+      }
+      block = host.step.serve->block_bytes;
+      release(&host);
+    }
+    int64_t copied = elements[1] - elements[0]; /* on CPUs sizes are scaled */
+    assert_true(copied == rows[i].copies * block || copied == rows[i].copies * (block / 256));
+    struct table wrong = {.words = rows[i].words, .backend = "host", .verifies = 2};
+    setenv("CCTAX_TEST_CORRUPT", "0", 1);
+    if (rows[i].found)
+      perform(&wrong, rows[i].ranks);
+    unsetenv("CCTAX_TEST_CORRUPT");
+    if (rows[i].found)
+      assert_true(wrong.seats[0].wrong.wrong > 0 && strstr(wrong.seats[0].wrong.first, rows[i].found));
+    release(&wrong);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_schedule_on_every_backend),
@@ -429,6 +479,7 @@ int main(void) {
       cmocka_unit_test(overlap_hides_the_shorter_side),
       cmocka_unit_test(what_holds_an_engine_is_its_lag_beyond_the_room),
       cmocka_unit_test(what_the_engine_awaited_was_known),
+      cmocka_unit_test(what_a_case_holds_is_checked),
   };
   return cmocka_run_group_tests(tests, write_models, remove_models);
 }

@@ -117,6 +117,27 @@ static enum cct_status next_warm(void *context, int64_t index, const int64_t *no
   return CCT_OK;
 }
 
+enum cct_status cct_serving_bind_copies(const struct cct_job *job, const struct cct_serve *serve,
+                                        struct cct_binding **bindings_out) {
+  const struct cct_program *program = job->roles[0].program;
+  size_t ranks = (size_t)job->ranks, n = (size_t)program->n_slots;
+  *bindings_out = NULL;
+  if (serve->slots.swap_out < 0 && !serve->n_sources)
+    return CCT_OK;
+  struct cct_binding *bindings = calloc(1, ranks * sizeof *bindings + n * sizeof(int64_t));
+  if (!bindings)
+    return cct_fail(CCT_NOMEM, "out of memory");
+  int64_t *slots = (int64_t *)(void *)(bindings + ranks);
+  for (size_t i = 0; i < n; i++)
+    slots[i] = program->slots[i].value;
+  cct_serve_bind_swaps(serve, serve->block_bytes, slots);
+  cct_serve_bind_transfers(serve, serve->block_bytes, slots);
+  for (size_t r = 0; r < ranks; r++)
+    bindings[r] = (struct cct_binding){.slots = slots};
+  *bindings_out = bindings;
+  return CCT_OK;
+}
+
 enum cct_status cct_serving_warm(const struct cct_serving_run *run) {
   struct warming w = {.run = run, .program = run->job->roles[0].program};
   int first;

@@ -304,7 +304,7 @@ static void one_job(const struct cct_world *world, struct cct_suite *suite, stru
     if (n_calm == n_wrong)
       verdict = -1;
   } while (!verdict && cct_is_before(world, end_ns));
-  if (suite->ops->verify(x, &wrong))
+  if (suite->ops->verify(x, NULL, &wrong))
     abort();
   int64_t n_elements_wrong = wrong.wrong;
   if (world->ops->allreduce_i64(world, &n_elements_wrong, 1, CCT_REDUCE_SUM))

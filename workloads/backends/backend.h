@@ -113,8 +113,9 @@ struct cct_backend_ops {
   /* One sequence, closed by one synchronisation: rank_ns from the start to its end. CCT_UNSUPPORTED with a line where
    * it cannot. The other timed call, called only by the one timing loop's file; may be NULL. */
   enum cct_status (*sequence)(struct cct_executor *executor, struct cct_sequence *sequence, struct cct_burst *burst);
-  /* Untimed: poisons outputs, performs one step, checks values. */
-  enum cct_status (*verify)(struct cct_executor *executor, struct cct_wrong *wrong_out);
+  /* Untimed: poisons outputs, performs one step, checks values. bindings: as for step. */
+  enum cct_status (*verify)(struct cct_executor *executor, const struct cct_binding *bindings,
+                            struct cct_wrong *wrong_out);
   /* Counts as performed, by rank owned first; on cuda from the captured graph's nodes. Not collective. */
   enum cct_status (*counts)(struct cct_executor *executor, struct cct_counts *counts_out);
   /* Probes and trials that are no program; `series` receives up to `max` values of the experiment. CCT_UNSUPPORTED if

@@ -213,12 +213,12 @@ static enum cct_status step(struct cct_executor *x, const struct cct_binding *bi
   return CCT_OK;
 }
 
-static enum cct_status verify(struct cct_executor *x, struct cct_wrong *wrong_out) {
+static enum cct_status verify(struct cct_executor *x, const struct cct_binding *bindings, struct cct_wrong *wrong_out) {
   struct cct_wrong wrong = {0};
   int64_t ns;
   for (int i = 0; i < x->n_tracks; i++)
     x->tracks[i].elements = x->tracks[i].wrong = 0;
-  enum cct_status status = cct_host_bind(x, NULL);
+  enum cct_status status = cct_host_bind(x, bindings);
   x->is_verifying = 1;
   if (!status)
     status = cct_host_burst(x, 1, &ns);

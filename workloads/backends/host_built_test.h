@@ -119,7 +119,7 @@ static inline void use_job(const struct cct_world *world, void *argument) {
       abort();
     best = ns < best ? ns : best;
   }
-  if (cct_backend_host.verify(x, &wrong) || cct_backend_host.counts(x, &counts))
+  if (cct_backend_host.verify(x, NULL, &wrong) || cct_backend_host.counts(x, &counts))
     abort();
   if (world->rank == 0) {
     use->wrong = wrong;

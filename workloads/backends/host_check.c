@@ -220,7 +220,8 @@ static void corrupt(struct cct_host_track *track) {
 void cct_host_check(struct cct_host_track *track, int id) {
   const struct cct_host_entry *entry = &track->x->entries[id];
   const struct cct_op *op = &track->x->program->ops[id];
-  if (op->kind == CCT_OP_COLLECTIVE || op->kind == CCT_OP_RECV)
+  if (op->kind == CCT_OP_COLLECTIVE || op->kind == CCT_OP_RECV ||
+      (op->kind == CCT_OP_COPY && op->copy.direction == CCT_COPY_P2P))
     corrupt(track);
   switch (op->kind) {
   case CCT_OP_GEMM:

@@ -221,7 +221,9 @@ int cct_sim_classes(const struct cct_executor *x) {
 }
 
 /* Clocks have no values: there is nothing that could be wrong. */
-static enum cct_status sim_verify(struct cct_executor *x, struct cct_wrong *wrong_out) {
+static enum cct_status sim_verify(struct cct_executor *x, const struct cct_binding *bindings,
+                                  struct cct_wrong *wrong_out) {
+  (void)bindings;
   (void)x;
   *wrong_out = (struct cct_wrong){0};
   return CCT_OK;

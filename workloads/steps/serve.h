@@ -84,8 +84,9 @@ struct cct_serve_step cct_serve_step_of(const struct cct_serve *serve, const str
 /* A step of this form and size with the most of everything else: what a graph of that size is captured with, and
  * buffers have to hold. The slots of swapped caches are left as they are. */
 void cct_serve_bind_size(const struct cct_serve *serve, const struct cct_serve_step *what, int64_t *slots);
-/* Transfers of so many bytes, everywhere; 0: none. */
+/* Transfers of so many bytes, everywhere; 0: none. Likewise caches that go to the host and come back. */
 void cct_serve_bind_transfers(const struct cct_serve *serve, int64_t bytes, int64_t *slots);
+void cct_serve_bind_swaps(const struct cct_serve *serve, int64_t bytes, int64_t *slots);
 /* The slots of a rank of the engine's replica `replica`; every other slot of the program is left as it is. */
 void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step *step, int64_t replica, int64_t *slots);
 

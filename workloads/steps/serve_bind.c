@@ -96,6 +96,11 @@ void cct_serve_bind_transfers(const struct cct_serve *serve, int64_t bytes, int6
     bind_transfer(slots, s->fetch[i], s->fetch_bytes[i], bytes < fetch ? bytes : fetch);
 }
 
+void cct_serve_bind_swaps(const struct cct_serve *serve, int64_t bytes, int64_t *slots) {
+  bind_transfer(slots, serve->slots.swap_out, serve->slots.out_bytes, bytes);
+  bind_transfer(slots, serve->slots.swap_in, serve->slots.in_bytes, bytes);
+}
+
 static void bind_moves(const struct cct_serve *serve, const struct cct_engine_step *step, const struct cct_batch *batch,
                        int64_t *slots) {
   const struct cct_serve_slots *s = &serve->slots;
@@ -139,10 +144,8 @@ void cct_serve_bind(const struct cct_serve *serve, const struct cct_engine_step 
   }
   for (int64_t m = 0; m < batch->n; m++)
     blocks += cct_share(batch->members[m].computed + batch->members[m].given, CCT_BLOCK_TOKENS);
-  set(slots, s->swap_out, batch->out_blocks > 0);
-  set(slots, s->swap_in, batch->in_blocks > 0);
-  set(slots, s->out_bytes, batch->out_blocks * serve->block_bytes);
-  set(slots, s->in_bytes, batch->in_blocks * serve->block_bytes);
+  bind_transfer(slots, s->swap_out, s->out_bytes, batch->out_blocks * serve->block_bytes);
+  bind_transfer(slots, s->swap_in, s->in_bytes, batch->in_blocks * serve->block_bytes);
   set(slots, s->form, what.form);
   set(slots, s->busy, what.form != CCT_SERVE_IDLE);
   bind_moves(serve, step, batch, slots);

@@ -45,7 +45,7 @@ void arm_open(struct gpu *gpu, struct arm *arm, const char *name, struct cct_job
   if (!status)
     status = gpu->ops->load(gpu->backend, job, &arm->x);
   if (!status && verify)
-    status = gpu->ops->verify(arm->x, &wrong);
+    status = gpu->ops->verify(arm->x, NULL, &wrong);
   if (status || wrong.wrong)
     gpu_check(gpu, 0, "%s: %s; %lld wrong of %lld: %s", name, cct_status_name(status), (long long)wrong.wrong,
               (long long)wrong.elements, wrong.first);

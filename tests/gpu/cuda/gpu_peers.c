@@ -64,7 +64,7 @@ static void wrong_memory_is_found(struct gpu *gpu) {
   arm_open(gpu, &arm, "one wrong peer", peers_job("one wrong peer", gpu->world->size, 0), 0);
   snprintf(rank, sizeof rank, "%d", last);
   ask_for_corruption(gpu, rank);
-  enum cct_status status = arm.x ? gpu->ops->verify(arm.x, &wrong) : CCT_UNSUPPORTED;
+  enum cct_status status = arm.x ? gpu->ops->verify(arm.x, NULL, &wrong) : CCT_UNSUPPORTED;
   ask_for_corruption(gpu, NULL);
   gpu_check(gpu, !status && (gpu->world->rank == last ? wrong.wrong > LARGE / 2 : !wrong.wrong),
             "a copy from its own memory in place of its peer's is found on that rank alone");

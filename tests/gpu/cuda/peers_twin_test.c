@@ -105,7 +105,7 @@ static void attempt_all(const struct cct_world *world, void *argument) {
     (void)world->ops->barrier(world);
     told[i].status = ops->load(backend, job, &x);
     snprintf(told[i].line, sizeof told[i].line, "%s", told[i].status ? cct_log_last() : "");
-    if (x && ops->verify(x, &told[i].wrong))
+    if (x && ops->verify(x, NULL, &told[i].wrong))
       told[i].status = CCT_STOPPED;
     ops->unload(x);
     cct_job_free(job);

@@ -87,8 +87,9 @@ static enum cct_status door_step(struct cct_executor *executor, const struct cct
                                  struct cct_burst *burst) {
   return module_ops->step(executor, bindings, n, burst);
 }
-static enum cct_status door_verify(struct cct_executor *executor, struct cct_wrong *wrong_out) {
-  return module_ops->verify(executor, wrong_out);
+static enum cct_status door_verify(struct cct_executor *executor, const struct cct_binding *bindings,
+                                   struct cct_wrong *wrong_out) {
+  return module_ops->verify(executor, bindings, wrong_out);
 }
 static enum cct_status door_counts(struct cct_executor *executor, struct cct_counts *counts_out) {
   return module_ops->counts(executor, counts_out);

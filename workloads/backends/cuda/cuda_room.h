@@ -401,7 +401,8 @@ void cct_cuda_child_trial(void);
 
 /* cuda_facts.c, cuda_verify.c, cuda_experiment.c: the backend's entries of the same names */
 int cct_cuda_facts(struct cct_backend *backend, struct cct_fact *facts, int max);
-enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_out);
+enum cct_status cct_cuda_verify(struct cct_executor *x, const struct cct_binding *bindings,
+                                struct cct_wrong *wrong_out);
 enum cct_status cct_cuda_experiment(struct cct_backend *backend, const char *name, const double *parameters,
                                     int n_parameters, double *series, int max, int *n_out);
 

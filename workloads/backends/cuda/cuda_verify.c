@@ -363,11 +363,12 @@ static enum cct_status verify_reads(struct cct_executor *x, enum cct_status stat
   return cct_cuda_agree(x->backend, status);
 }
 
-enum cct_status cct_cuda_verify(struct cct_executor *x, struct cct_wrong *wrong_out) {
+enum cct_status cct_cuda_verify(struct cct_executor *x, const struct cct_binding *bindings,
+                                struct cct_wrong *wrong_out) {
   struct cct_wrong wrong = {0};
   const char *corrupted = getenv("CCTAX_TEST_CORRUPT");
   x->is_corrupting = corrupted && atoi(corrupted) == x->rank;
-  enum cct_status status = cct_cuda_bind(x, NULL);
+  enum cct_status status = cct_cuda_bind(x, bindings);
   for (int id = 0; !status && id < x->program->n_ops; id++) {
     if (x->plan[id].is_out)
       continue;
