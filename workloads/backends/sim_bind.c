@@ -32,14 +32,9 @@ uint64_t sim_fold_domains(const struct cct_executor *x, int rank, uint64_t key) 
     key = cct_random_fold(key, first / gpus != last / gpus);
   }
   const struct sim_plan *plan = x->plans[cct_job_role(x->job, rank) - x->job->roles];
-  for (int m = 0; m < plan->n_messages; m++) {
-    const struct cct_op *op = &plan->program->ops[plan->messages[m]];
+  for (int i = 0; i < plan->n_peers; i++) {
+    const struct cct_op *op = &plan->program->ops[plan->messages[i]];
     key = cct_random_fold(key, cct_op_peer(x->job, op, rank) / gpus != rank / gpus);
-  }
-  for (int id = 0; id < plan->program->n_ops; id++) {
-    const struct cct_op *op = &plan->program->ops[id];
-    if (op->kind == CCT_OP_COPY && op->copy.direction == CCT_COPY_P2P)
-      key = cct_random_fold(key, cct_op_peer(x->job, op, rank) / gpus != rank / gpus);
   }
   return key;
 }

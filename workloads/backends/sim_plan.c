@@ -120,6 +120,10 @@ static void note_cross(struct sim_plan *plan, int n_groups) {
       plan->number[id] = plan->n_messages;
       plan->messages[plan->n_messages++] = id;
     }
+  plan->n_peers = plan->n_messages;
+  for (int id = 0; id < p->n_ops; id++)
+    if (p->ops[id].kind == CCT_OP_COPY && p->ops[id].copy.direction == CCT_COPY_P2P)
+      plan->messages[plan->n_peers++] = id;
 }
 
 enum cct_status sim_plan_new(const struct cct_job *job, const struct cct_program *program, struct sim_plan **plan_out) {

@@ -21,8 +21,9 @@ struct sim_plan {
   int *number;         /* of a COLLECTIVE: it is the number-th of its group */
   int *collectives;    /* entries that are COLLECTIVEs, by group, then case (law 9), in order */
   int first_collective[13];
-  int *messages; /* entries that are SEND or RECV */
-  int n_messages;
+  int *
+      messages; /* entries that are SEND or RECV, n_messages of them; behind these, up to n_peers, copies from a peer */
+  int n_messages, n_peers;
 };
 
 enum cct_status sim_plan_new(const struct cct_job *job, const struct cct_program *program,
