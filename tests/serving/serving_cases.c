@@ -11,7 +11,8 @@ void serving_case_make(uint64_t seed, struct serving_case *out) {
   uint64_t k = 0;
   int64_t replicas = pick(seed, &k, 1, 4), input = pick(seed, &k, 1, 120), output = pick(seed, &k, 1, 40);
   double ratio = (double)pick(seed, &k, 0, 4) / 4;
-  int64_t longest = 2 * (input + output) + 2, needed = (longest + CCT_BLOCK_TOKENS - 1) / CCT_BLOCK_TOKENS;
+  int64_t longest = 2 * (input + output) + 12 /* two times the drafts */,
+          needed = (longest + CCT_BLOCK_TOKENS - 1) / CCT_BLOCK_TOKENS;
   struct cct_request_plan plan = {
       .arrivals = (enum cct_arrivals)pick(seed, &k, 0, 3),
       .concurrency = pick(seed, &k, replicas, 24),

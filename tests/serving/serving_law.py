@@ -29,6 +29,8 @@ class Request:
         self.number = number
         self.arrival, self.input, self.output = row
         self.generated = self.computed = self.blocks = 0
+        self.rejected, self.worked_in = 0, None  # of the last step that worked on it, and which that was
+        self.is_unseen = False  # it has ended by drafts, which is not known
 
     def missing(self):
         return self.input + self.generated - self.computed
@@ -65,9 +67,12 @@ class Replica:
         return bool(self.waiting or self.running or self.undelivered)
 
     def want(self, r):
-        if r.generated and r.missing() == 1:
-            return 1 + min(self.case["drafts"], r.output - r.generated - 1)
-        return r.missing()
+        return 1 + self.case["drafts"] if r.generated and r.missing() == 1 else r.missing()
+
+    def reach(self, r, tokens):
+        """Cache places for `tokens` more, of which those of the step before are all taken for accepted where that is not known."""
+        unseen = r.rejected if self.case["lag"] and r.worked_in == self.steps - 1 else 0
+        return -(-(r.computed + unseen + tokens) // 16)
 
     def step(self):
         case, s = self.case, self.steps
@@ -79,7 +84,7 @@ class Replica:
             r = queue.pop(0)
             tokens = min(self.want(r), budget)
             fits = True
-            while -(-(r.computed + tokens) // 16) - r.blocks > self.free:
+            while self.reach(r, tokens) - r.blocks > self.free:
                 victim = self.running.pop()
                 if victim in queue:
                     queue.remove(victim)
@@ -90,7 +95,8 @@ class Replica:
                     victim.computed = 0
                 self.free += victim.blocks
                 victim.blocks = 0
-                self.waiting.insert(0, victim)
+                if victim.generated < victim.output:
+                    self.waiting.insert(0, victim)
                 if victim is r:
                     fits = False
                     break
@@ -105,7 +111,7 @@ class Replica:
             if tokens > budget and not case["chunked"]:
                 break
             tokens = min(tokens, budget)
-            if -(-(r.computed + tokens) // 16) > self.free:
+            if self.reach(r, tokens) > self.free:
                 break
             self.waiting.pop(0)
             self.running.append(r)
@@ -114,9 +120,14 @@ class Replica:
         if not preempted:
             self.begin_transfers()
         used = case["blocks"] - self.free
+        late = [r for r in self.running if r.is_unseen]
+        for r in late:  # by drafts of the step before, which are known now
+            self.back.append((s + 1, r.blocks))
+            r.blocks, r.is_unseen = 0, False
         for member in members:
-            self.conclude(member, s)
-        self.running = [r for r in self.running if r.generated < r.output]
+            if member[0] not in late:
+                self.conclude(member, s)
+        self.running = [r for r in self.running if r.generated < r.output or r.is_unseen]
         self.undelivered = bool(case["lag"]) and any(m[3] for m in members)
         self.steps += 1
         self.is_stuck = not (members or preempted or any(due > s and blocks for due, blocks in self.back))
@@ -131,7 +142,7 @@ class Replica:
         pass
 
     def take(self, r, tokens, members):
-        more = max(0, -(-(r.computed + tokens) // 16) - r.blocks)
+        more = max(0, self.reach(r, tokens) - r.blocks)
         self.free -= more
         r.blocks += more
         members.append([r, r.computed, tokens, 0, r.generated > 0 and r.missing() == 1])
@@ -141,20 +152,24 @@ class Replica:
         r, _, tokens, _, is_decode = member
         drafts = tokens - 1 if is_decode else 0
         key, accepted = fold(fold(self.case["seed"], 4), r.number), 0
-        while accepted < drafts and (draw(key, r.generated + accepted) >> 11) * 2.0**-53 < self.case["acceptance"]:
+        while accepted < min(drafts, r.output - r.generated - 1) and (draw(key, r.generated + accepted) >> 11) * 2.0**-53 < self.case["acceptance"]:
             accepted += 1
         r.computed += tokens - (drafts - accepted)
+        r.rejected, r.worked_in = drafts - accepted, s
         if r.missing() > 0:
             return
         member[3] = 1 + accepted
         r.generated += member[3]
         if r.generated == r.output:
-            self.end(r, s)
+            self.end(r, s, self.case["lag"] and accepted)
 
-    def end(self, r, s):
+    def end(self, r, s, is_doubtful):
+        """Ended by one token that was sure, it is not scheduled again; by drafts, it is, once."""
         self.ends.append(s)
-        self.back.append((s + 1 + self.case["lag"], r.blocks))
-        r.blocks = 0
+        r.is_unseen = bool(is_doubtful)
+        if not is_doubtful:
+            self.back.append((s + 1 + self.case["lag"], r.blocks))
+            r.blocks = 0
 
 
 class Stage(Replica):
@@ -192,10 +207,10 @@ class Prompts(Stage):
             self.entered += 1
         self.is_stuck &= self.entered == before
 
-    def end(self, r, s):
+    def end(self, r, s, is_doubtful):
         self.pending.append((r, s))
         if self.real[r.number] == 1:
-            super().end(r, s)
+            super().end(r, s, is_doubtful)
         else:
             self.moves.append(r.number)
 
@@ -266,8 +281,8 @@ class Decodes(Stage):
         self.on_way.append((self.handed.pop(0), self.steps))
         self.moves.append(r.number)
 
-    def end(self, r, s):
-        super().end(r, s)
+    def end(self, r, s, is_doubtful):
+        super().end(r, s, is_doubtful)
         self.pending.append((r, s))
 
     def look(self, until):

@@ -11,6 +11,8 @@
 
 struct state { /* of one request */
   int64_t computed, generated, blocks;
+  int64_t rejected, worked_in; /* drafts of the last step that worked on it, and which step that was */
+  int is_unseen;               /* it has ended by a draft, and the scheduler does not know */
 };
 
 struct cct_scheduler {
@@ -28,6 +30,7 @@ struct cct_scheduler {
   int64_t free_blocks;
   int64_t returning[2]; /* blocks that come back in the step after the next one, and in the next */
   int64_t ended;
+  int64_t steps;          /* before the one in hand */
   int is_late;            /* the step before emitted tokens, and lag is 1 */
   struct cct_move *moves; /* of the step in hand */
   /* DECODE: own numbers in the order in which they were handed: those that run or have ended, whose transfer is done,
@@ -53,14 +56,15 @@ static int64_t blocks_of(int64_t tokens) {
 static enum cct_status check_requests(const struct cct_scheduler *s) {
   for (int64_t i = 0; i < s->n; i++) {
     const struct cct_request *r = request_of(s, i);
-    int64_t tokens = r->input + r->output;
-    if (blocks_of(tokens) > s->limits.blocks)
+    int64_t tokens = r->input + r->output, drafts = (1 + s->limits.lag) * s->limits.drafts;
+    if (blocks_of(tokens + drafts) > s->limits.blocks)
       return cct_fail(
           CCT_USAGE,
-          "request %lld: %lld + %lld tokens, and the KV cache holds %lld: more --kv-tokens or --gpu-memory, "
-          "or shorter requests",
+          "request %lld: %lld + %lld tokens%s, and the KV cache holds %lld: more --kv-tokens or --gpu-memory, or "
+          "shorter requests",
           (long long)(s->first + i * s->stride), (long long)r->input, (long long)r->output,
-          (long long)(s->limits.blocks * CCT_BLOCK_TOKENS));
+          drafts ? " and places for drafts" : "", (long long)(s->limits.blocks * CCT_BLOCK_TOKENS));
+    tokens = tokens > s->limits.drafts ? tokens : s->limits.drafts + 1;
     if (!s->limits.is_chunked && tokens > s->limits.tokens)
       return cct_fail(CCT_USAGE,
                       "request %lld: %lld + %lld tokens, and a step without chunked prefill works on %lld: "
@@ -177,16 +181,15 @@ static int decodes(const struct cct_scheduler *s, int64_t own) {
 static int64_t wants(const struct cct_scheduler *s, int64_t own) {
   const struct cct_request *r = request_of(s, own);
   const struct state *state = &s->states[own];
-  int64_t drafts = r->output - state->generated - 1;
-  if (!decodes(s, own))
-    return r->input + state->generated - state->computed;
-  return 1 + (drafts < s->limits.drafts ? drafts : s->limits.drafts);
+  return decodes(s, own) ? 1 + s->limits.drafts : r->input + state->generated - state->computed;
 }
 
-/* The cache of `own` grows to computed + given tokens, if there are blocks for it. */
+/* The cache of `own` grows to computed + given tokens, drafts of the step before counted as if all were accepted where
+ * that is not known, if there are blocks for it. */
 static int grow(struct cct_scheduler *s, int64_t own, int64_t given) {
   struct state *state = &s->states[own];
-  int64_t more = blocks_of(state->computed + given) - state->blocks;
+  int64_t unseen = s->limits.lag && state->worked_in == s->steps - 1 ? state->rejected : 0;
+  int64_t more = blocks_of(state->computed + unseen + given) - state->blocks;
   if (more > s->free_blocks)
     return 0;
   if (more > 0) {
@@ -207,7 +210,8 @@ static void preempt_last(struct step *step) {
     state->computed = 0;
   s->free_blocks += state->blocks;
   state->blocks = 0;
-  s->preempted[s->n_preempted++] = own;
+  if (state->generated < output_of(s, own))
+    s->preempted[s->n_preempted++] = own;
 }
 
 static void give(struct step *step, int64_t own, int64_t given) {
@@ -292,15 +296,32 @@ static int is_accepted(const struct cct_scheduler *s, int64_t request, int64_t p
   return cct_random_unit(seed, (uint64_t)position) < s->limits.acceptance;
 }
 
+/* Requests that had ended by drafts of the step before, which is known now: their blocks come back in the next. */
+static void dismiss(struct cct_scheduler *s) {
+  for (int64_t i = 0; i < s->n_running; i++) {
+    struct state *state = &s->states[s->running[i]];
+    if (!state->is_unseen)
+      continue;
+    s->returning[1] += state->blocks;
+    state->blocks = 0;
+    state->is_unseen = 0;
+  }
+}
+
 /* What a member's step leads to; 1 when its request has ended. */
 static int conclude(struct cct_scheduler *s, struct cct_member *member) {
   int64_t own = member->request, drafts = member->is_decode ? member->given - 1 : 0, accepted = 0;
   const struct cct_request *r = request_of(s, own);
   struct state *state = &s->states[own];
   member->request = s->first + own * s->stride;
-  while (accepted < drafts && is_accepted(s, member->request, state->generated + accepted))
+  if (state->generated == output_of(s, own))
+    return 0; /* it ran once more */
+  while (accepted < drafts && state->generated + 1 + accepted < r->output &&
+         is_accepted(s, member->request, state->generated + accepted))
     accepted++;
   state->computed += member->given - drafts + accepted;
+  state->rejected = drafts - accepted;
+  state->worked_in = s->steps;
   if (state->computed < r->input + state->generated)
     return 0;
   member->emitted = 1 + accepted;
@@ -335,20 +356,26 @@ void cct_scheduler_step(struct cct_scheduler *s, struct cct_batch *batch_out) {
     begin_transfer(&step);
   }
   batch.blocks = s->limits.blocks - s->free_blocks;
+  dismiss(s);
   int64_t kept = 0;
   for (int64_t i = 0; i < batch.n; i++) {
     int64_t own = s->members[i].request;
     if (conclude(s, &s->members[i])) {
       batch.ended++;
-      give_back(s, &batch, own);
+      s->states[own].is_unseen = s->limits.lag && s->members[i].emitted > 1;
+      if (!s->states[own].is_unseen)
+        give_back(s, &batch, own);
     }
     batch.emitted += s->members[i].emitted;
   }
-  for (int64_t i = 0; i < s->n_running; i++)
-    if (s->states[s->running[i]].generated < output_of(s, s->running[i]))
+  for (int64_t i = 0; i < s->n_running; i++) {
+    const struct state *state = &s->states[s->running[i]];
+    if (state->generated < output_of(s, s->running[i]) || state->is_unseen)
       s->running[kept++] = s->running[i];
+  }
   s->n_running = kept;
   s->ended += batch.ended;
+  s->steps++;
   s->is_late = s->limits.lag && batch.emitted > 0;
   s->is_stuck = !batch.n && !batch.preempted && !s->returning[0] && !s->returning[1];
   *batch_out = batch;

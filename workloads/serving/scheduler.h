@@ -7,16 +7,21 @@
  *
  * One step:
  * 1. Blocks of requests that ended in step s - 1 - lag come back (lag 1: the host learns tokens one step late).
- * 2. Running requests, in the order of their admission, while there is budget (`tokens`): one wants n - c tokens, and k
- *    drafts when it decodes, k = min(K, output - g - 1); it gets what the budget leaves of that. Where its cache would
- *    grow over the free blocks, the request that was admitted last is pre-empted, until it fits or is itself
- * pre-empted, which ends this part.
+ * 2. Running requests, in the order of their admission, while there is budget (`tokens`): one wants n - c tokens, and K
+ *    drafts when it decodes; it gets what the budget leaves of that. Where its cache would grow over the free blocks,
+ *    the request that was admitted last is pre-empted, until it fits or is itself pre-empted, which ends this part.
  * 3. Unless something was pre-empted in this step, waiting requests are admitted in their order, while there is budget
  *    and fewer than `sequences` run: one wants n - c (and drafts) and gets what the budget leaves. The first that does
  * not fit into the free blocks, or, without chunked prefill, wants more than the budget, ends the step.
  * 4. A request whose tokens are now all computed emits 1 + a tokens: a drafts are accepted before the first that is
  * not. The draft of output position p is accepted when the draw of (seed, request, p) is below `acceptance`. With g =
  *    output it has ended and runs no more.
+ *
+ * Drafts beyond the output are computed and dropped: steps stay uniform. With lag 1, as in vLLM's asynchronous
+ * scheduler, what the step before accepts is not known when a step is made up: blocks are taken as if all its drafts
+ * had been accepted, and kept; and a request that ends by an accepted draft, which was not sure, runs once more as if
+ * it had not, and emits nothing. Its blocks come back as if it had not run. Where it is pre-empted in that step they
+ * are free at once, and it is gone.
  *
  * With generation on other replicas (stage). PREFILL: a request ends with its first token. Unless that is its only one
  * its blocks stay until cct_scheduler_release(). DECODE: a request comes by cct_scheduler_hand(), with g = 1 and its

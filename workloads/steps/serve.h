@@ -56,7 +56,7 @@ struct cct_serve {
   int64_t captures[CCT_MOST_CAPTURES];
   int n_captures;
   int is_decode_graph, is_mixed_graph, is_overlapped, is_worker;
-  int64_t longest;                 /* input + output of a request */
+  int64_t longest;                 /* places of a request in the cache: input, output, drafts that may be accepted */
   int64_t most_sequences;          /* of a replica at once */
   int64_t most_decode, most_mixed; /* tokens of a step, padded */
   int64_t most_cache;              /* tokens in a replica's cache */

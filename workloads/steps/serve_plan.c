@@ -233,6 +233,7 @@ static enum cct_status fill(const struct cct_model *model, const struct cct_layo
       .acceptance = v[CCT_OPT_ACCEPTANCE].f,
       .seed = (uint64_t)v[CCT_OPT_SEED].i,
   };
+  const int64_t drafts = (1 + serve->limits.lag) * serve->limits.drafts; /* scheduler.h: that may be accepted */
   plan_captures(serve);
   enum cct_status status = check_cell(model, cell);
   if (!status)
@@ -253,11 +254,11 @@ static enum cct_status fill(const struct cct_model *model, const struct cct_layo
   if (status)
     return status;
   int64_t room = serve->limits.blocks * CCT_BLOCK_TOKENS;
-  if (serve->longest > room)
+  if (serve->longest + drafts > room)
     return cct_fail(CCT_USAGE,
-                    "the longest request has %lld tokens, and the KV cache holds %lld: more --kv-tokens or "
+                    "the longest request has %lld tokens%s, and the KV cache holds %lld: more --kv-tokens or "
                     "--gpu-memory, a wider layout, or shorter requests",
-                    (long long)serve->longest, (long long)room);
+                    (long long)(serve->longest + drafts), drafts ? ", its drafts counted" : "", (long long)room);
   if (!serve->limits.is_chunked && serve->longest > serve->limits.tokens)
     return cct_fail(CCT_USAGE,
                     "--chunked-prefill off: the longest request has %lld tokens, and a step takes %lld: "
@@ -267,6 +268,7 @@ static enum cct_status fill(const struct cct_model *model, const struct cct_layo
   if (serve->requests.arrivals == CCT_ARRIVE_CLOSED && serve->requests.concurrency < takers)
     return cct_fail(CCT_USAGE, "--concurrency %lld: %lld replicas need at least one request each",
                     (long long)serve->requests.concurrency, (long long)takers);
+  serve->longest += drafts;
   plan_sizes(model, serve);
   plan_transfers(serve);
   return plan_experts(model, layout, cell, serve);

@@ -257,6 +257,7 @@ static void no_step_outgrows_its_buffers(void **state) {
                                       CELL "speculate 4 graph piecewise input-len 90 output-len 30 preempt offload ",
                                       "model qwen3-30b-a3b workload serve layout ep=2,dp=2 layers 2 concurrency 12 "
                                       "input-len 200 output-len 20 kv-tokens 2000",
+                                      CELL "speculate 4 overlap on input-len 90 output-len 30 kv-tokens 160 ",
                                       "model deepseek-r1 workload serve layout tp=8 layers 2 concurrency 9 "
                                       "input-len 200 output-len 20 kv-tokens 1000",
                                       CELL2 "1:1 preempt offload max-batched-tokens 300 kv-tokens 2000",
