@@ -14,7 +14,8 @@
 
 enum {
   MAX_COMMS = 16,
-  HANDSHAKES = 64
+  HANDSHAKES = 64,
+  MOST_PASSES = 100000
 };
 static int64_t budget_ns = 300000000;
 static int n_comms = 2, window = 8, is_two_way;
@@ -54,26 +55,39 @@ static int pass(struct play *play, void *send, void *recv, void *data, size_t n,
   return 0;
 }
 
+static int by_value(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Where other work takes the cores, a pass in some is interrupted for longer than all others take: median, and the
+ * tenth of passes that none interrupted. */
 static int latency_side(struct play *play) {
-  static const size_t sizes[] = {8, 1024, 8192, 16360, 32768, 65536};
+  static const size_t sizes[] = {8, 1024, 8192, 16360, 24576, 32768, 65512, 65536};
   static char data[65536];
+  static int64_t took_ns[MOST_PASSES];
   void *send, *recv;
   PLAY_CHECK(play_meet(play, 1, &send, &recv) == CCT_NCCL_SUCCESS);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     int n = 0;
     int64_t start = play_now_ns();
     char more = 1, theirs;
-    for (; more; n += 50) {
-      for (int k = 0; k < 50; k++)
+    while (more) {
+      for (int k = 0; k < 50; k++) {
+        int64_t begin = play_now_ns();
         if (pass(play, send, recv, data, sizes[i], play->role == 0))
           return 1;
+        took_ns[n++] = play_now_ns() - begin;
+      }
       if (play->role == 0)
-        more = (char)(play_now_ns() - start < budget_ns / 3);
+        more = (char)(play_now_ns() - start < budget_ns / 3 && n + 50 <= MOST_PASSES);
       play_trade(play, &more, &theirs, 1);
       more = play->role ? theirs : more;
     }
+    qsort(took_ns, (size_t)n, sizeof *took_ns, by_value);
     if (play->role == 0)
-      printf("  %8zu B: %7.2f us one way\n", sizes[i], 1e-3 * (double)(play_now_ns() - start) / n / 2);
+      printf("  %8zu B: %7.2f us one way, the fastest tenth %7.2f\n", sizes[i], 1e-3 * (double)took_ns[n / 2] / 2,
+             1e-3 * (double)took_ns[n / 10] / 2);
   }
   PLAY_CHECK(!play->net->close_send(send) && !play->net->close_recv(recv));
   return 0;
@@ -158,7 +172,7 @@ int main(int argc, char **argv) {
     printf("%s\n", mode ? "tls" : "plain");
     is_good = run(handshakes_side, env) && run(latency_side, env);
     for (is_two_way = 0; is_two_way < 2 && is_good; is_two_way++)
-      for (message_bytes = 128 << 10; message_bytes <= 2 << 20 && is_good; message_bytes *= 4)
+      for (message_bytes = 32 << 10; message_bytes <= 2 << 20 && is_good; message_bytes *= 4)
         is_good = run(stream_side, env);
   }
   return !is_good;

@@ -9,7 +9,7 @@
 #include "nccl_plugin/net/net_log.h"
 
 enum {
-  BOX_BYTES = 64 << 10,
+  BOX_BYTES = CCT_NET_INLINE_MAX_BYTES + sizeof(struct cct_net_frame),
   RECORD_BYTES = 16384,        /* stripes are whole TLS records */
   MIN_STRIPE_BYTES = 64 << 10, /* waking one more thread must pay */
   WATCH_EVERY = 64,            /* fruitless tests between two looks at the clock */
@@ -155,8 +155,7 @@ static void post_stripes(struct cct_net_comm *comm, struct request *r, const str
 
 /* ---- sending ---- */
 
-/* Moves the frame on; it is gone when neither box nor record layer holds any of it. */
-static enum cct_nccl push_frame(struct cct_net_comm *comm) {
+static enum cct_nccl push_box(struct cct_net_comm *comm) {
   struct cct_wire *wire = comm->control;
   while (comm->box_at < comm->box_end) {
     ssize_t n = wire->ops->write(wire, comm->box + comm->box_at, comm->box_end - comm->box_at);
@@ -167,13 +166,49 @@ static enum cct_nccl push_frame(struct cct_net_comm *comm) {
     comm->box_at += (size_t)n;
     comm->control_moved += (size_t)n;
   }
-  if (comm->is_unflushed) {
+  return CCT_NCCL_SUCCESS;
+}
+
+/* Moves the frame on; it is gone when neither box nor record layer holds any of it. */
+static enum cct_nccl push_frame(struct cct_net_comm *comm) {
+  struct cct_wire *wire = comm->control;
+  enum cct_nccl result = push_box(comm);
+  if (!result && comm->box_at == comm->box_end && comm->is_unflushed) {
     int gone = wire->ops->flush(wire);
     if (gone < 0)
       return lose_wire(comm, wire);
     comm->is_unflushed = !gone;
   }
-  return CCT_NCCL_SUCCESS;
+  return result;
+}
+
+/* The frame with the message's first bytes, as one record; the others straight from the caller's memory, but for what
+ * does not go out at once. */
+static enum cct_nccl start_frame(struct cct_net_comm *comm, const struct cct_net_frame *f, const char *data, size_t n) {
+  size_t first = n < RECORD_BYTES - sizeof *f ? n : RECORD_BYTES - sizeof *f, more = n - first;
+  enum cct_nccl result = CCT_NCCL_SUCCESS;
+  memcpy(comm->box, f, sizeof *f);
+  if (first)
+    memcpy(comm->box + sizeof *f, data, first);
+  comm->box_at = 0;
+  comm->box_end = sizeof *f + first;
+  comm->is_unflushed = 1;
+  if (more)
+    result = push_box(comm);
+  while (!result && more && comm->box_at == comm->box_end) {
+    ssize_t moved = comm->control->ops->write(comm->control, data + n - more, more);
+    if (moved < 0)
+      return lose_wire(comm, comm->control);
+    if (moved == 0)
+      break;
+    more -= (size_t)moved;
+    comm->control_moved += (size_t)moved;
+  }
+  if (more) {
+    memcpy(comm->box + comm->box_end, data + n - more, more);
+    comm->box_end += more;
+  }
+  return result ? result : push_frame(comm);
 }
 
 static int has_frame(const struct cct_net_comm *comm) {
@@ -181,6 +216,7 @@ static int has_frame(const struct cct_net_comm *comm) {
 }
 
 enum cct_nccl cct_net_comm_send(struct cct_net_comm *comm, const void *data, size_t bytes, void **request_out) {
+  struct cct_net_runtime *runtime = comm->context->runtime;
   *request_out = NULL;
   enum cct_nccl result = check(comm);
   if (!result && has_frame(comm))
@@ -192,24 +228,18 @@ enum cct_nccl cct_net_comm_send(struct cct_net_comm *comm, const void *data, siz
   struct request *r = take_request(comm, data, bytes);
   if (!r)
     return CCT_NCCL_SUCCESS;
-  int is_inline = bytes <= comm->context->runtime->config.inline_bytes;
+  int is_alone = atomic_fetch_add_explicit(&runtime->sends, 1, memory_order_relaxed) == 0;
+  int is_inline = bytes <= (is_alone ? runtime->config.alone_bytes : runtime->config.inline_bytes);
   struct cct_net_frame f = {
       CCT_NET_FRAME_MAGIC, comm->sequence++, bytes, is_inline ? 0 : stripe_of(bytes, comm->n_streams), 0, 0};
-  if (is_inline) {
-    if (bytes)
-      memcpy(comm->box + sizeof f, data, bytes);
-  } else {
+  if (!is_inline) {
     f.first_stream = (uint16_t)comm->next_stream;
     comm->next_stream = (comm->next_stream + parts_of(&f)) % (unsigned)comm->n_streams;
     post_stripes(comm, r, &f);
   }
-  memcpy(comm->box, &f, sizeof f);
-  comm->box_at = 0;
-  comm->box_end = sizeof f + (is_inline ? bytes : 0);
-  comm->is_unflushed = 1;
   CCT_NET_COUNT(comm->live.counts.messages_out, 1);
   CCT_NET_COUNT(comm->live.counts.bytes_out, bytes);
-  result = push_frame(comm);
+  result = start_frame(comm, &f, data, is_inline ? bytes : 0);
   if (!result)
     *request_out = r;
   return result;
@@ -224,7 +254,8 @@ static int box_has(struct cct_net_comm *comm, size_t need) {
     memmove(comm->box, comm->box + comm->box_at, comm->box_end - comm->box_at);
     comm->box_end -= comm->box_at;
     comm->box_at = 0;
-    ssize_t n = wire->ops->read(wire, comm->box + comm->box_end, sizeof comm->box - comm->box_end);
+    size_t room = sizeof comm->box - comm->box_end; /* not more: a long message is read to where it belongs */
+    ssize_t n = wire->ops->read(wire, comm->box + comm->box_end, room < RECORD_BYTES ? room : RECORD_BYTES);
     if (n <= 0)
       return n == 0 ? 0 : (lose_wire(comm, wire), -1);
     comm->box_end += (size_t)n;
@@ -323,6 +354,8 @@ enum cct_nccl cct_net_comm_test(void *request, int *done_out, size_t *bytes_out)
   r->is_used = 0;
   comm->n_outstanding--;
   comm->n_fruitless = 0;
+  if (comm->is_send)
+    atomic_fetch_sub_explicit(&comm->context->runtime->sends, 1, memory_order_relaxed);
   return CCT_NCCL_SUCCESS;
 }
 
@@ -363,6 +396,8 @@ void cct_net_comm_close(struct cct_net_comm *comm) {
   if (!comm)
     return;
   quiesce(comm);
+  if (comm->is_send)
+    atomic_fetch_sub_explicit(&comm->context->runtime->sends, (int)comm->n_outstanding, memory_order_relaxed);
   cct_net_context_end(comm->context, &comm->live);
   cct_wire_close(comm->control);
   for (int i = 0; i < comm->n_streams; i++)

@@ -58,7 +58,9 @@ static enum cct_nccl read_numbers(struct cct_net_config *c) {
   }
   c->sockets = (int)sockets;
   c->threads = (int)threads;
-  c->inline_bytes = (size_t)inline_bytes;
+  c->inline_bytes = c->alone_bytes = (size_t)inline_bytes;
+  if (!getenv("CCTAX_NET_INLINE_BYTES"))
+    c->alone_bytes = CCT_NET_INLINE_MAX_BYTES;
   c->key_records = (uint64_t)records;
   c->connect_ns = connect_s * 1000000000;
   c->dead_s = (int)dead_s;

@@ -19,7 +19,9 @@ enum {
 struct cct_net_config {
   int is_tls;
   int sockets, threads;
-  size_t inline_bytes; /* messages up to this travel on the control socket, sealed with their header in one record */
+  /* Messages up to this travel on the control socket, by the caller's own thread: beside others of the process, for
+   * which it is wanted; and alone, where waking a helper would cost more than it takes off. */
+  size_t inline_bytes, alone_bytes;
   uint64_t key_records;
   int64_t connect_ns, stall_ns, spin_ns; /* stall_ns 0: wait for ever */
   int dead_s;                            /* silence of the peer's kernel that means it is gone */

@@ -9,6 +9,7 @@
 #define CCT_NCCL_NET_CONTEXT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "nccl_plugin/net/net_config.h"
 #include "nccl_plugin/net/net_ifaces.h"
@@ -22,6 +23,7 @@ struct cct_net_runtime {
   struct cct_net_pool *pool;
   uint64_t process; /* random: tells two processes of one host apart in the counters */
   int n_contexts;
+  atomic_int sends; /* messages of all connections that are on their way out */
 };
 
 struct cct_net_counts {

@@ -11,10 +11,10 @@
 
 enum {
   CCT_NET_ID_BYTES = 16,
-  CCT_NET_FRAME_MAGIC = 0x78746363,      /* "cctx" */
-  CCT_NET_INLINE_MAX_BYTES = 65536 - 24, /* frame and message are four TLS records at most */
+  CCT_NET_FRAME_MAGIC = 0x78746363, /* "cctx" */
+  CCT_NET_INLINE_MAX_BYTES = 65536,
 };
-#define CCT_NET_HANDLE_MAGIC 0x31306e7861746363u /* "cctaxn01" */
+#define CCT_NET_HANDLE_MAGIC 0x32306e7861746363u /* "cctaxn02" */
 #define CCT_NET_HELLO_MAGIC  0x31306f6c6c656863u /* "chello01" */
 #define CCT_NET_TAKEN_MAGIC  0x31306e656b617463u /* "ctaken01": the listener's answer to a hello, 8 bytes */
 

@@ -129,7 +129,7 @@ for arm in socket plain tls; do
 done
 read -ra socket_best <<<"$(ranked socket 2 | head -1)"; read -ra plain_best <<<"$(ranked plain 2 | head -1)"; read -ra tls_best <<<"$(ranked tls 2 | head -1)"
 if [ "$mode_of_run" = all ]; then
-  try tls "${tls_best[@]}" CCTAX_NET_INLINE_BYTES=65512
+  try tls "${tls_best[@]}" CCTAX_NET_INLINE_BYTES=65536
   try tls "${tls_best[@]}" CCTAX_NET_SPIN_US=100
   try plain "${plain_best[@]}" CCTAX_NET_SPIN_US=100
 fi
