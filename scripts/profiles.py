@@ -193,10 +193,19 @@ def tee_slowdown(tee):
     return assumed(1.015, text + "; TDX assumed alike", 1, 1.05)
 
 
-def tflops(bf16, lo, hi, source, kind, fp8, nvfp4):
+FP32_REACHED = 0.763
+
+
+def fp32(peak, sheet):
+    """cuBLAS without tf32, as PyTorch has it by default."""
+    return derived(peak * FP32_REACHED, f"{sheet} {peak} for fp32 without tensor cores, x {FP32_REACHED} as H200 reaches 51.1 of 67",
+                   peak * 0.6, peak)
+
+
+def tflops(bf16, lo, hi, source, kind, fp8, nvfp4, fp32):
     def scaled(by, name):
         return derived(bf16 * by, f"{by} x bf16 ({source}): the data sheet's ratio for {name}", lo * by * 0.7, hi * by)
-    table = {"fp32": scaled(0.5, "tf32"), "bf16": cost(bf16, kind, source, lo, hi), "fp16": cost(bf16, kind, source, lo, hi),
+    table = {"fp32": fp32, "bf16": cost(bf16, kind, source, lo, hi), "fp16": cost(bf16, kind, source, lo, hi),
              "fp8": scaled(fp8, "fp8")}
     if nvfp4:
         table["nvfp4"] = scaled(nvfp4, "nvfp4")
@@ -242,7 +251,8 @@ def b200_columns(surcharge_us, surcharge_source, lo, hi):
     p2p_cc = (published("ce-read", "cc_on", scale=1 / 12, kind="derived", note=" / 12 ordered pairs"),
               published("sm-read", "cc_on", scale=1 / 12, kind="derived", note=" / 12 ordered pairs"),
               published("p2p-lat", "cc_on"))
-    rates = tflops(1745, 1500, 2250, "8 x B200, best measured bf16 GEMM of 2250 dense on the data sheet", "published", 2, 4)
+    rates = tflops(1745, 1500, 2250, "8 x B200, best measured bf16 GEMM of 2250 dense on the data sheet", "published", 2, 4,
+                   fp32(75, "HGX B200's data sheet:"))
     hbm = derived(7200, "90 % of the data sheet's 8 TB/s", 6400, 8000)
     memory = cost(183e9, "published", "published.tsv vram: 183 GB", 183e9, 192e9)
     unaffected = "not affected by CC (published.tsv gemm: unaffected)"
@@ -270,7 +280,8 @@ def b200(name, partition, *surcharge):
 
 def b300():
     clear, cc = b200_columns(12.25, "published.tsv sub: +12.25 us on B200 with TDX", 3.45, 34.45)
-    rates = tflops(1745, 1500, 2500, "as measured on B200; B300's dense bf16 is the same on the data sheet", "assumed", 2, 6)
+    rates = tflops(1745, 1500, 2500, "as measured on B200; B300's dense bf16 is the same on the data sheet", "assumed", 2, 6,
+                   fp32(75, "taken from B200:"))
     memory = cost(288e9, "published", "data sheet: 288 GB HBM3e", 270e9, 288e9)
     like = "as b200-tdx"
     for col in (clear, cc):
@@ -304,7 +315,8 @@ def rtx():
     sync_cc = assumed(1.67, "as b200-tdx", 1, 3)
     p2p = (assumed(50, "PCIe 5 x16, 63 GB/s one way; one GPU needs none", 20, 63),
            assumed(50, "PCIe 5 x16, 63 GB/s one way; one GPU needs none", 20, 63), assumed(3.7, "as b200-tdx", 1, 10))
-    rates = tflops(451, 451, 503, PUBLISHED["gemm"]["source"] + ", published.tsv gemm", "published", 2, 4)
+    rates = tflops(451, 451, 503, PUBLISHED["gemm"]["source"] + ", published.tsv gemm", "published", 2, 4,
+                   fp32(120, "the server edition's data sheet:"))
     hbm = derived(1613, "90 % of the data sheet's 1792 GB/s (GDDR7)", 1434, 1792)
     memory = cost(96e9, "published", "data sheet: 96 GB", 94e9, 103e9)
     pcie = assumed(55.25, "PCIe 5 x16 as measured on H200", 45, 57)
@@ -348,7 +360,8 @@ def h200():
         return t
     clear_links = "Hopper does not encrypt NVLink (protected PCIe): as clear"
     rates = tflops(715, 680, 794.5, "tests/data/h200x2/steps.txt: prefill and training steps 686 to 716, 8192^3 728; the best "
-                   "published product reaches 794.5 of 989 dense", "measured", 2, None)
+                   "published product reaches 794.5 of 989 dense", "measured", 2, None,
+                   cost(51.1, "measured", "one H200, 2026-12-01, cctax probe: 8192^3 without tensor cores, of 67 on the data sheet", 51.0, 67))
     hbm = cost(3000, "measured", "tests/data/h200x2/steps.txt: what decode steps in a graph reach over all their kernels, 2920 to "
                "3170; one long kernel reaches about 3900", 2920, 3900)
     memory = cost(141e9, "published", "data sheet: 141 GB", 139e9, 151e9)
