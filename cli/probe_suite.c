@@ -103,7 +103,8 @@ static void add_device(struct cct_json *cells, int is_small) {
     cct_json_set_string(gemm, "type", "fp32");
   else
     set_words(gemm, "type", WORDS("bf16", "fp16", "fp8", "fp32"));
-  set_numbers(hbm, "bytes", NUMBERS(16 * M, 64 * M, 256 * M, G), is_small ? 64 * M : G);
+  /* Half of it is written over the half that is read: from 1 GiB on L2 does not hold it. */
+  set_numbers(hbm, "bytes", is_small ? NUMBERS(16 * M, 32 * M, 64 * M) : NUMBERS(G, 2 * G, 4 * G), INT64_MAX);
 }
 
 static void add_ranks(struct cct_json *cells, int np, int64_t most) {
