@@ -193,6 +193,54 @@ static void a_range_is_no_surer_than_its_repeats(void **state) {
   free(f);
 }
 
+/* Repeats by block of the values that `disturbs` says. */
+static void fit_disturbed(int (*disturbs)(const struct cct_options *cell), const double *factors,
+                          struct cct_fitted *f) {
+  struct cct_probe_points points = {0};
+  struct cct_profile *profile = load("h200");
+  play_clear(profile, &points);
+  struct cct_probe_set *set = &points.sets[CCT_PROBE_CLEAR];
+  for (size_t i = 0; i < set->n; i++)
+    if (disturbs(&set->points[i].cell))
+      set->points[i].value *= factors[set->points[i].block];
+  cct_profile_fit(set, f);
+  cct_probe_points_free(&points);
+  cct_profile_free(profile);
+}
+static int is_probe(const struct cct_options *cell, const char *name) {
+  return cct_cell_workload(cell) == CCT_WORKLOAD_PROBE && !strcmp(cell->v[CCT_OPT_PROBE_NAME].s, name);
+}
+static int is_call(const struct cct_options *cell) {
+  return is_probe(cell, "submission") || is_probe(cell, "bare-sync");
+}
+static int is_short_copy(const struct cct_options *cell) {
+  return is_probe(cell, "h2d") && cell->v[CCT_OPT_BYTES].i < 1 << 22;
+}
+static int is_long_copy(const struct cct_options *cell) {
+  return is_probe(cell, "h2d") && cell->v[CCT_OPT_BYTES].i >= 1 << 22;
+}
+
+/* Calls that differ by a third from block to block say nothing against a product a thousand times as long, nor short
+ * copies against the rate of long ones; what differs itself is unstable. */
+static void what_disagrees_unsettles_what_it_matters_to(void **state) {
+  static const double factors[REPEATS] = {1, 1.3, 0.9}, few[REPEATS] = {1, 1.03, 0.99};
+  struct cct_fitted *f = calloc(1, sizeof *f);
+  (void)state;
+  fit_disturbed(is_call, factors, f);
+  assert_true(f->submission_us.is_unstable && f->sync_us.is_unstable && f->copy[0][0].fixed_us.is_unstable);
+  assert_true(!f->gemm_tflop_s[CCT_TYPE_BF16].is_unstable && f->gemm_tflop_s[CCT_TYPE_BF16].spread < 0.01);
+  assert_true(!f->hbm_gb_s.is_unstable && !f->floor_us.is_unstable && !f->copy[0][0].gb_s.is_unstable);
+  fit_disturbed(is_short_copy, factors, f);
+  struct cct_estimate rate = f->copy[0][0].gb_s;
+  print_message("h2d beside short copies that differ: %.4g [%.4g, %.4g], repeats within %.2f %%\n", rate.value, rate.lo,
+                rate.hi, 100 * rate.spread);
+  assert_true(!rate.is_unstable && rate.lo <= 55.25 && rate.hi >= 55.25 && rate.hi < 1.02 * rate.lo);
+  assert_true(f->copy[0][0].fixed_us.is_unstable && !f->copy[1][0].fixed_us.is_unstable);
+  fit_disturbed(is_long_copy, few, f);
+  assert_true(f->copy[0][0].gb_s.is_unstable && f->copy[0][0].gb_s.spread > 0.02);
+  free(f);
+}
+
 static void two_repeats_are_too_few(void **state) {
   (void)state;
   struct cct_probe_points points = {0};
@@ -302,6 +350,7 @@ int main(void) {
       cmocka_unit_test(each_probe_reports_its_altered_twin_and_nothing_else),
       cmocka_unit_test(intervals_hold_the_truth_under_noise),
       cmocka_unit_test(a_range_is_no_surer_than_its_repeats),
+      cmocka_unit_test(what_disagrees_unsettles_what_it_matters_to),
       cmocka_unit_test(two_repeats_are_too_few),
       cmocka_unit_test(experiments_enter_the_profile),
       cmocka_unit_test(a_throttled_copy_shows_its_rate),

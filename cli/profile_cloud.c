@@ -33,10 +33,10 @@ int cct_is_same_cell(const struct cct_options *a, const struct cct_options *b) {
   return 1;
 }
 
-/* How far the repeats of point `at`'s cell lie apart. */
-static void watch(const struct cct_probe_set *set, size_t at, double limit, struct cct_cloud *cloud) {
+/* How far the repeats of point `at`'s cell lie apart; returns the spread that its weight follows from. */
+static double watch(const struct cct_probe_set *set, size_t at, struct cct_cloud *cloud) {
   const struct cct_probe_point *point = &set->points[at];
-  double values[64];
+  double values[64], limit = cloud->limit;
   size_t n = 0;
   for (size_t i = 0; i < set->n && n < 64; i++)
     if (!strcmp(set->points[i].metric, point->metric) && cct_is_same_cell(&set->points[i].cell, &point->cell))
@@ -48,14 +48,18 @@ static void watch(const struct cct_probe_set *set, size_t at, double limit, stru
   cloud->spread = fmax(cloud->spread, spread);
   cloud->repeats = cloud->n <= 1 || (int)n < cloud->repeats ? (int)n : cloud->repeats;
   cloud->is_unstable |= spread > limit || n < CCT_LEAST_REPEATS;
+  return fmax(spread, cloud->limit);
 }
 
 void cct_cloud_point(const struct cct_probe_set *set, size_t at, double limit, double x, double y,
                      struct cct_cloud *cloud) {
-  cloud->x[cloud->n] = x;
-  cloud->y[cloud->n] = y;
-  cloud->weight[cloud->n++] = 1 / (y * y);
-  watch(set, at, limit, cloud);
+  size_t i = cloud->n++;
+  cloud->limit = limit;
+  cloud->x[i] = x;
+  cloud->y[i] = y;
+  cloud->block[i] = set->points[at].block;
+  double error = y * watch(set, at, cloud);
+  cloud->weight[i] = 1 / (error * error);
 }
 
 void cct_cloud_gather(const struct cct_probe_set *set, const struct cct_want *wants, const char *metric,
@@ -93,7 +97,9 @@ struct cct_estimate cct_cloud_estimate(const struct cct_cloud *cloud, double val
                            .value = value,
                            .lo = value - half,
                            .hi = value + half,
-                           .spread = cloud->spread};
+                           .spread = cloud->spread,
+                           .scale = fabs(value),
+                           .limit = cloud->limit};
   snprintf(e.from, sizeof e.from, "%s", from);
   return e;
 }
@@ -116,6 +122,52 @@ struct cct_estimate cct_cloud_median(struct cct_cloud *cloud, const char *from) 
   return e;
 }
 
+/* The line through the points of the first point's block, which are taken out of `todo`; 0: they lie at one x. */
+static int fit_block(const struct cct_cloud *cloud, size_t first, char *todo, struct cct_line *line_out) {
+  double x[CCT_MOST_POINTS], y[CCT_MOST_POINTS], weight[CCT_MOST_POINTS];
+  size_t n = 0;
+  int has_two = 0;
+  for (size_t i = first; i < cloud->n; i++) {
+    if (cloud->block[i] != cloud->block[first])
+      continue;
+    todo[i] = 0;
+    x[n] = cloud->x[i];
+    y[n] = cloud->y[i];
+    weight[n] = cloud->weight[i];
+    has_two |= x[n++] != x[0];
+  }
+  if (has_two)
+    *line_out = cct_fit_line(x, y, weight, n);
+  return has_two;
+}
+
+static void set_spread(double least, double most, int repeats, struct cct_estimate *e) {
+  double range = most - least;
+  e->repeats = repeats;
+  e->spread = repeats && range > 0 ? range / e->scale : 0;
+  e->is_unstable = !isfinite(e->hi - e->lo) || repeats < CCT_LEAST_REPEATS || e->spread > e->limit;
+}
+
+static void compare_blocks(const struct cct_cloud *cloud, struct cct_fitted_line *line) {
+  double least[2] = {INFINITY, INFINITY}, most[2] = {-INFINITY, -INFINITY};
+  char todo[CCT_MOST_POINTS];
+  int n = 0;
+  memset(todo, 1, sizeof todo);
+  for (size_t i = 0; i < cloud->n; i++) {
+    struct cct_line own;
+    if (!todo[i] || !fit_block(cloud, i, todo, &own))
+      continue;
+    const double parts[2] = {own.intercept.estimate, own.slope.estimate};
+    for (int p = 0; p < 2; p++) {
+      least[p] = fmin(least[p], parts[p]);
+      most[p] = fmax(most[p], parts[p]);
+    }
+    n++;
+  }
+  set_spread(least[0], most[0], n, &line->fixed);
+  set_spread(least[1], most[1], n, &line->slope);
+}
+
 struct cct_fitted_line cct_cloud_fit(const struct cct_cloud *cloud, double clock_us, const char *from) {
   struct cct_fitted_line line = {{0}, {0}};
   if (!has_two_x(cloud))
@@ -128,15 +180,21 @@ struct cct_fitted_line cct_cloud_fit(const struct cct_cloud *cloud, double clock
       cct_cloud_estimate(cloud, fitted.intercept.estimate, cct_interval_half(fitted.intercept) + clock_us, from);
   line.slope =
       cct_cloud_estimate(cloud, fitted.slope.estimate, cct_interval_half(fitted.slope) + clock_us / widest, from);
+  if (line.fixed.value < SHORT_US)
+    line.fixed.limit = fmax(line.fixed.limit, CCT_SPREAD_CALLS);
+  compare_blocks(cloud, &line);
   return line;
 }
 
+/* What repeats of b differ by counts by its size beside what it is taken from: a launch does not unsettle a second. */
 struct cct_estimate cct_estimate_less(struct cct_estimate a, struct cct_estimate b) {
   double ha = (a.hi - a.lo) / 2, hb = (b.hi - b.lo) / 2, half = sqrt(ha * ha + hb * hb);
+  int disagrees = b.spread > b.limit;
   a.is_known &= b.is_known;
-  a.is_unstable |= b.is_unstable;
+  if (b.spread > 0 && a.scale > 0)
+    a.spread = hypot(a.spread, b.spread * b.scale / a.scale);
+  a.is_unstable |= (b.is_unstable && !disagrees) || a.spread > a.limit;
   a.repeats = b.repeats < a.repeats ? b.repeats : a.repeats;
-  a.spread = fmax(a.spread, b.spread);
   a.value -= b.value;
   a.lo = a.value - half;
   a.hi = a.value + half;
@@ -158,7 +216,7 @@ struct cct_estimate cct_estimate_rate(struct cct_estimate slope, double scale) {
   }
   double value = scale / slope.value, lo = scale / slope.hi, hi = slope.lo > 0 ? scale / slope.lo : value;
   slope.is_unstable |= !(slope.lo > 0); /* wider than itself */
-  slope.value = value;
+  slope.value = slope.scale = value;
   slope.lo = lo * (1 - 1e-6);
   slope.hi = hi * (1 + 1e-6);
   return slope;

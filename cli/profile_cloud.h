@@ -26,8 +26,12 @@ int cct_is_wanted(const struct cct_options *cell, const struct cct_want *wants);
 int cct_is_same_cell(const struct cct_options *a, const struct cct_options *b);
 
 struct cct_cloud { /* the points of one line */
-  double x[CCT_MOST_POINTS], y[CCT_MOST_POINTS], weight[CCT_MOST_POINTS];
+  double x[CCT_MOST_POINTS], y[CCT_MOST_POINTS];
+  double weight[CCT_MOST_POINTS]; /* 1 / (y x spread)^2, the spread being the stated one, or its cell's where that is
+                                     more */
+  int block[CCT_MOST_POINTS];
   size_t n;
+  double limit;             /* the stated spread */
   double spread;            /* of the repeats of the cell whose lie furthest apart */
   int repeats, is_unstable; /* of the cell with fewest; beyond `limit`, or too few */
 };
@@ -52,6 +56,7 @@ struct cct_estimate cct_cloud_median(struct cct_cloud *cloud, const char *from);
 struct cct_fitted_line { /* both parts of one line; not known: fewer than two x */
   struct cct_estimate fixed, slope;
 };
+/* Spread and repeats are those of the lines through each block's points alone. */
 struct cct_fitted_line cct_cloud_fit(const struct cct_cloud *cloud, double clock_us, const char *from);
 
 /* a - b: what is left of a sum when its known parts are taken away. */

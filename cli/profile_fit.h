@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From what probes measured to the unit costs of one column. Each is the slope or the intercept of a weighted line
  * (least relative error) through the cells of all repeats, less the unit costs that its program pays beside it:
- * docs/probe.md states every formula. A value is unstable when repeats of one of its cells lie further apart than that
- * probe's stated spread, or when there are fewer than three. */
+ * docs/probe.md states every formula. A value is unstable when its repeats, each from one block's cells alone, lie
+ * further apart than that probe's stated spread, or when there are fewer than three. */
 #ifndef CCT_CLI_PROFILE_FIT_H
 #define CCT_CLI_PROFILE_FIT_H
 
@@ -19,7 +19,9 @@
 struct cct_estimate {
   int is_known, is_unstable, repeats;
   double value, lo, hi; /* 95 %, and the nanosecond of the clock */
-  double spread;        /* of the repeats of its worst cell: (largest - smallest) / median */
+  double spread;        /* of the repeats: (largest - smallest) / `scale` */
+  double scale;         /* the value; of what is left of a difference the value that something was taken from */
+  double limit;         /* the stated spread: more is unstable */
   char from[64];        /* the probes it follows from */
 };
 
