@@ -275,6 +275,8 @@ enum cct_status cct_block_facts(const struct cct_world *world, const struct cct_
     cct_fact_add(facts_out, CCT_FACT_CONDITION, "stripped_by", "%s %.16s", agenda->stripped, agenda->emulated[at->arm]);
   if (strcmp(agenda->factor, "condition"))
     cct_fact_add(facts_out, CCT_FACT_CONDITION, agenda->factor, "%s", agenda->arms[at->arm]);
+  if (*agenda->noise)
+    cct_fact_add(facts_out, CCT_FACT_IDENTITY, "noise", "%s", agenda->noise);
   enum cct_status status = program_fact(agenda, facts_out);
   if (status)
     return status;

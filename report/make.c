@@ -79,12 +79,20 @@ static double visible_of(struct cct_report *report, double df) {
   return report->visible;
 }
 
+/* Whether sim was given any: what it predicts is then drawn, and once is no certainty. */
+static int has_noise(const struct cct_report *report) {
+  for (int b = 0; b < report->runs->n_blocks; b++)
+    if (cct_block_fact(report->runs->blocks[b], "noise"))
+      return 1;
+  return 0;
+}
+
 static void judge(struct cct_report *report, struct cct_result *result) {
   const struct cct_series *a = &report->cells[result->cell].arms[0],
                           *b = &report->cells[result->cell].arms[result->arm];
   struct cct_comparison *c = &result->comparison;
   int is_predicted = has_word(a->label, "predicted") && has_word(b->label, "predicted");
-  result->is_exact = is_predicted && (c->df > 0 ? !(c->se > 1e-12) : a->is_flat && b->is_flat);
+  result->is_exact = is_predicted && (c->df > 0 ? !(c->se > 1e-12) : !has_noise(report));
   if (result->is_exact) {
     c->df = 0; /* what has no noise has no interval */
   } else if (c->df > 0 && !(c->se > 1e-12)) {

@@ -22,7 +22,6 @@ struct cct_series {
   double *drifts;    /* owned: log(last third / first third) of each block, NAN: too few steps */
   double drift;      /* their mean */
   int is_drifting;   /* its 95 % interval leaves 0 out, and it exceeds 0.5 % */
-  int is_flat;       /* every step of every block has one value */
   struct cct_cell_counts program, performed; /* of its first block that knows them */
   char mark[200];                            /* of its first block that has one, with that block's name */
   char label[64];

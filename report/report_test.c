@@ -144,6 +144,27 @@ static void predicted_is_exact(void **state) {
   assert_string_equal(report.results[0].label, "predicted");
 }
 
+/* Of one block an arm too, and of values that differ from each other; not where sim was given noise. */
+static void predicted_once_is_exact(void **state) {
+  (void)state;
+  for (int has_noise = 0; has_noise < 2; has_noise++) {
+    for (int arm = 0; arm < 2; arm++) {
+      const double values[] = {arm ? 113 : 100, arm ? 226 : 200};
+      struct cct_block *block = fixture_block(arm ? "emulated:b200x8-tdx" : "off", 0, 0);
+      fixture_cell(block, KEY, "predicted", values, 2, 2);
+      fixture_metric(block, (struct cct_metric){"submissions", "a step", "lower"}, (const double[]){arm ? 3 : 9}, 1);
+      if (has_noise)
+        fixture_fact(block, "noise", CCT_FACT_IDENTITY, "ratios.txt");
+      add(block);
+    }
+    make();
+    assert_int_equal(report.results[0].verdict, has_noise ? CCT_VERDICT_SAME : CCT_VERDICT_SLOWER);
+    assert_int_equal(report.results[1].verdict, has_noise ? CCT_VERDICT_SAME : CCT_VERDICT_FEWER);
+    assert_true(!*report.results[0].reason == !has_noise);
+    start_again();
+  }
+}
+
 static void one_sample_and_one_block(void **state) {
   (void)state;
   for (int arm = 0; arm < 2; arm++) {
@@ -265,6 +286,7 @@ int main(void) {
       TEST(bad_samples_are_refused_by_name),
       TEST(equal_samples_are_no_certainty),
       TEST(predicted_is_exact),
+      TEST(predicted_once_is_exact),
       TEST(one_sample_and_one_block),
       TEST(cells_of_one_arm_only),
       TEST(one_condition_twice_is_a_null),

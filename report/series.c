@@ -77,9 +77,6 @@ enum cct_status cct_series_add(struct cct_series *series, const struct cct_block
     add_label(series, cell->label ? cell->label : "");
     return CCT_OK;
   }
-  int is_flat = work->scratch[0] == work->scratch[n - 1];
-  series->is_flat =
-      is_flat && (!series->n_units || (series->is_flat && fabs(series->units[0].value) == fabs(log(value))));
   series->spread += (cct_quantile(work->scratch, count, 0.9) - cct_quantile(work->scratch, count, 0.1)) / median;
   series->drifts[series->n_units] = is_run ? NAN : cct_drift(work->steps, count, work->scratch);
   int sign = strcmp(metric->metric.better, "higher") ? 1 : -1;
@@ -96,7 +93,6 @@ enum cct_status cct_series_finish(struct cct_series *series) {
   if (!series->n_units)
     return CCT_OK;
   series->spread /= series->n_units;
-  series->is_flat = series->is_flat && series->n_samples > 1;
   struct cct_interval drift = cct_interval_mean(series->drifts, (size_t)series->n_units);
   series->drift = drift.estimate;
   series->is_drifting = drift.df > 0 && fabs(drift.estimate) > 0.005 && (drift.lo > 0 || drift.hi < 0);
