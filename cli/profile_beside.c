@@ -38,13 +38,6 @@ __attribute__((format(printf, 3, 4))) static void tell(struct beside *b, struct 
   va_end(arguments);
 }
 
-static struct cct_estimate scaled(struct cct_estimate e, double by) {
-  e.value *= by;
-  e.lo *= by;
-  e.hi *= by;
-  return e;
-}
-
 /* The line through the sizes that were measured, at the model's. */
 static void tell_model(struct beside *b) {
   static const char *const probes[] = {"load", "save"}, *const memories[] = {"pinned", "pageable"};
@@ -54,9 +47,10 @@ static void tell_model(struct beside *b) {
       cct_cloud_gather(b->set, CCT_WANT_PROBE(probes[p], CCT_WANT_ALONE, {CCT_OPT_MEMORY, memories[m]}), "step",
                        CCT_BY_BYTES, b->fitted->closing_us.value, CCT_SPREAD_BYTES, &cloud);
       struct cct_fitted_line line = cct_cloud_fit(&cloud, CCT_CLOCK_US, probes[p]);
-      struct cct_estimate rest = scaled(line.fixed, -1);
-      struct cct_estimate us = cct_estimate_less(scaled(line.slope, CCT_MODEL_BYTES), rest); /* slope + fixed */
-      tell(b, cct_estimate_not_negative(scaled(us, 1e-6)), "%s.%s.s_at_72_gb", probes[p], memories[m]);
+      struct cct_estimate rest = cct_estimate_scaled(line.fixed, -1);
+      struct cct_estimate us =
+          cct_estimate_less(cct_estimate_scaled(line.slope, CCT_MODEL_BYTES), rest); /* slope + fixed */
+      tell(b, cct_estimate_not_negative(cct_estimate_scaled(us, 1e-6)), "%s.%s.s_at_72_gb", probes[p], memories[m]);
     }
 }
 

@@ -186,6 +186,15 @@ struct cct_fitted_line cct_cloud_fit(const struct cct_cloud *cloud, double clock
   return line;
 }
 
+struct cct_estimate cct_estimate_scaled(struct cct_estimate e, double by) {
+  double lo = e.lo * by, hi = e.hi * by;
+  e.value *= by;
+  e.scale *= fabs(by);
+  e.lo = fmin(lo, hi);
+  e.hi = fmax(lo, hi);
+  return e;
+}
+
 /* What repeats of b differ by counts by its size beside what it is taken from: a launch does not unsettle a second. */
 struct cct_estimate cct_estimate_less(struct cct_estimate a, struct cct_estimate b) {
   double ha = (a.hi - a.lo) / 2, hb = (b.hi - b.lo) / 2, half = sqrt(ha * ha + hb * hb);

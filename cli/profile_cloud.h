@@ -59,6 +59,8 @@ struct cct_fitted_line { /* both parts of one line; not known: fewer than two x 
 /* Spread and repeats are those of the lines through each block's points alone. */
 struct cct_fitted_line cct_cloud_fit(const struct cct_cloud *cloud, double clock_us, const char *from);
 
+/* The same in another unit, or with the other sign. */
+struct cct_estimate cct_estimate_scaled(struct cct_estimate e, double by);
 /* a - b: what is left of a sum when its known parts are taken away. */
 struct cct_estimate cct_estimate_less(struct cct_estimate a, struct cct_estimate b);
 /* No time is negative; an interval that is all below zero says that the law does not hold. */

@@ -96,11 +96,7 @@ static void fit_device(const struct cct_probe_set *set, struct cct_fitted *f) {
   f->hbm_gb_s = fit_bytes(set, CCT_WANT_PROBE("hbm", CCT_WANT_CLOSED), f, "hbm").slope;
   f->memory_bytes = cct_experiment_value(set, "memory", "total");
   f->reserved_bytes = cct_experiment_value(set, "memory", "reserved");
-  f->cpu_slowdown = fit_calls(set, "hostwork").slope;
-  double per_us = 1e3 / CCT_PROBE_WORK_NS;
-  f->cpu_slowdown.value *= per_us;
-  f->cpu_slowdown.lo *= per_us;
-  f->cpu_slowdown.hi *= per_us;
+  f->cpu_slowdown = cct_estimate_scaled(fit_calls(set, "hostwork").slope, 1e3 / CCT_PROBE_WORK_NS);
   struct cct_estimate error = cct_experiment_value(set, "host_register", "error"),
                       gdr = cct_experiment_value(set, "gdr", "supported");
   f->host_register = error.is_known ? error.value == 0 : -1;
