@@ -205,7 +205,9 @@ static void attribute_cell(struct cct_report *report, int cell, const struct sta
     struct cct_result *result = &report->results[r];
     if (result->cell != cell || result->verdict == CCT_VERDICT_REFUSED)
       continue;
-    const int n[2] = {arms[0].n_repetitions, arms[result->arm].n_repetitions};
+    /* A sample's n counts collectives; sim repeats launches, of graphs and groups of them. */
+    const int operations = step.operations > 1 ? (int)step.operations : 1;
+    const int n[2] = {arms[0].n_repetitions / operations, arms[result->arm].n_repetitions / operations};
     struct cct_profile profile;
     const struct stage stage = by_count(&stages[result->arm], report->arms[result->arm], &arms[result->arm], &profile);
     const char *why = *why_not[0] ? why_not[0] : why_not[result->arm];

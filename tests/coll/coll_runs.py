@@ -138,6 +138,17 @@ def arms():
     say(shown.returncode == 2 and "need the cuda backend" in shown.stderr and not os.path.exists(os.path.join(ROOT, "grid")), "a grid needs NCCL", shown.stderr)
 
 
+def attribution():
+    """Of graphs and groups, whose launch is paid once for many collectives: sim explains all of what it played."""
+    for name, flags in (("graph", "-G 1"), ("launches", "-G 5"), ("groups", "-m 4"), ("eager", "")):
+        coll(f"explained-{name}", f"--backend sim --procs 2 --profile b200x8-tdx -g 8 -b 8K -e 8K --place out --rounds 2 "
+             f"--condition off,emulated:b200x8-tdx {flags} -q")
+        done = checks.perform(CCTAX, "report", os.path.join(ROOT, f"explained-{name}"), "--json")
+        residuals = [float(text) for text in re.findall(r'"residual_pct": ([-+0-9.e]+)', done.stdout)]
+        channel = [float(text) for text in re.findall(r'"command_channel": ([-+0-9.e]+)', done.stdout)]
+        say(residuals and max(map(abs, residuals)) < 0.01 and channel[0] > 1, f"{name}: all explained, by the launches", (residuals, channel))
+
+
 # ---- values on the host ----
 
 ALL = "all_reduce,all_gather,reduce_scatter,all_to_all,all_to_allv,broadcast,reduce,send_recv"
@@ -324,7 +335,7 @@ def faults():
 
 
 try:
-    for part in (one_table, layout, arms, values, places, samples, again_by_numpy, limits, wrong_element, refused, faults):
+    for part in (one_table, layout, arms, attribution, values, places, samples, again_by_numpy, limits, wrong_element, refused, faults):
         begin = time.monotonic()
         part()
         print(f"       {part.__name__}: {time.monotonic() - begin:.1f} s")
