@@ -294,15 +294,17 @@ static void where_from(const struct cct_report *report, struct cct_text *text) {
       }
     if (fabs(t->interaction) >= 0.05)
       cct_text_add(text, "%sinteraction %+.1f", comma, t->interaction);
-    cct_text_add(text, "%sunexplained %s%.1f.\n", t->n && *comma ? "; " : "", t->residual >= 0.05 ? "+-" : "",
-                 t->residual);
+    cct_text_add(text, "%sunexplained %.1f%s.\n", t->n && *comma ? "; " : "", t->residual,
+                 t->residual >= 0.05 ? " either way" : "");
   }
 }
 
 static const char *remedy(enum cct_boundary boundary) {
   switch (boundary) {
   case CCT_BOUNDARY_CHANNEL:
-    return "submit less often: CUDA graphs over the whole step (--graph full; coll: -G), fewer and larger kernels";
+    return "submit less often: whole steps in CUDA graphs where they are not (--graph full; coll: -G), else fewer and "
+           "larger "
+           "submissions";
   case CCT_BOUNDARY_COPIES:
     return "keep copies off the step's critical path: batch them, and read results back from a worker thread";
   case CCT_BOUNDARY_NVLINK:

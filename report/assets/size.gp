@@ -6,7 +6,7 @@ set xtics (); do for [e = EXP_LO:EXP_HI:(NARROW ? EXP_STEP * 2 : EXP_STEP)] { se
 set xrange [2.**(EXP_LO - 0.4):2.**(EXP_HI + 0.4)]
 set yrange [LO:HI]
 set ytics
-set format y "%.2g×"
+set format y "%.4g×"
 set grid ytics lt 1 lw 0.6 lc rgb GRIDC
 set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb MUTED lw 1.2 dt (6,4) back
 set xlabel "size" offset 0,0.2
