@@ -225,6 +225,10 @@ static void print_header(const struct cct_options *cell, const struct cct_planne
   printf("\ntok/s and its bounds; boundaries in %% of the clear time; link B: bytes a rank sends over tp and ep for a "
          "token in a layer%s\n\n",
          cct_cell_workload(cell) == CCT_WORKLOAD_TRAIN ? ", forward and backward" : "");
+  if (cct_cell_workload(cell) == CCT_WORKLOAD_SERVE)
+    printf("serve: prompts are priced one by one, each an eager step; a scheduler that reads several in one step pays "
+           "less "
+           "(cctax run plays it)\n\n");
 }
 
 /* ---- JSON ---- */
