@@ -22,22 +22,23 @@ static void holds_take_their_time(void **state) {
   assert_true(use.step_ns >= 4500000);
 }
 
-/* A DELAY stretches what the collective took alone, at whatever size the step binds. */
+/* A DELAY stretches what the collective took alone. The shortest of several tries: neighbours only lengthen. */
 static void a_collective_is_stretched(void **state) {
   (void)state;
   enum {
-    ranks = 2
+    ranks = 2,
+    n_tries = 8
   };
-  int64_t bare_ns = 0;
-  for (int stretch = 0; stretch < 2; stretch++) {
+  int64_t shortest_ns[2] = {INT64_MAX, INT64_MAX};
+  for (int i = 0; i < 2 * n_tries; i++) {
+    int stretch = i % 2;
     struct built b = build(ranks);
     int id = put_collective(&b, CCT_COLL_ALL_REDUCE, CCT_TYPE_FP8, cct_constant(1 << 16), -1);
     put_delay(&b, 0, 9 * stretch, id);
     struct use use = used(&b, ranks, 1);
-    if (stretch)
-      assert_true(use.step_ns > 4 * bare_ns);
-    bare_ns = use.step_ns;
+    shortest_ns[stretch] = use.step_ns < shortest_ns[stretch] ? use.step_ns : shortest_ns[stretch];
   }
+  assert_true(shortest_ns[1] > 4 * shortest_ns[0]);
 }
 
 static void a_bounce_copy_keeps_the_profiles_time(void **state) {
