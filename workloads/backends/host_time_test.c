@@ -58,8 +58,9 @@ static void a_bounce_copy_keeps_the_profiles_time(void **state) {
     put_copy(&b, bytes, 1);
     struct use use = {.options = plain, .job = b.job, .n = 1};
     use.options.emulated = &profile;
-    assert_int_equal(cct_world_threads(1, use_job, &use), 0);
     double profile_ns = 500e3 + bytes / gb_s[i];
+    for (int tries = 0; !tries || (tries < 8 && use.step_ns >= 3 * profile_ns); tries++) /* of a busy machine */
+      assert_int_equal(cct_world_threads(1, use_job, &use), 0);
     assert_true(use.step_ns >= (int64_t)profile_ns);
     assert_int_equal(use.wrong.wrong, 0);
     if (i == 0)
