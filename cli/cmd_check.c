@@ -18,6 +18,7 @@
 struct check {
   struct cct_json *files; /* of --json */
   const char *run;        /* digest of the agenda, NULL: a file alone */
+  int n_blocks;           /* of the agenda */
   int n_files, n_damaged, n_unfinished, n_missing, is_json;
 };
 
@@ -38,6 +39,8 @@ static void check_place(const char *path, const struct check *check, struct cct_
     snprintf(result->finding, sizeof result->finding, "a sound block of another run");
   else if (block->head.block != number)
     snprintf(result->finding, sizeof result->finding, "a sound block, but block %d of the run", block->head.block);
+  else if (number >= check->n_blocks)
+    snprintf(result->finding, sizeof result->finding, "a sound block, but its run has %d", check->n_blocks);
   else
     result->is_sound = 1;
   cct_block_free(block);
@@ -93,6 +96,7 @@ static enum cct_status check_folder(const char *folder, struct check *check) {
   if (status)
     return status;
   check->run = agenda ? agenda->digest : NULL;
+  check->n_blocks = agenda ? cct_agenda_blocks(agenda) : 0;
   count_missing(agenda, folder, check);
   int n = scandir(folder, &entries, is_block, alphasort);
   if (n < 0)

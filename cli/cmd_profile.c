@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -101,6 +102,21 @@ static enum cct_status save(const struct cct_json *document, const char *path) {
   return status;
 }
 
+/* A profile is made again and again; what is none was not ours. */
+static enum cct_status check_output(const char *path) {
+  struct cct_profile *profile = NULL;
+  struct stat facts;
+  if (lstat(path, &facts) != 0)
+    return CCT_OK;
+  cct_log_mute(1);
+  int is_profile = !cct_profile_load(path, &profile);
+  cct_log_mute(0);
+  cct_profile_free(profile);
+  return is_profile ? CCT_OK
+                    : cct_fail(CCT_USAGE,
+                               "-o %s: what is there is no profile, and stays; name another, or take it away", path);
+}
+
 static void tell_lost(const struct cct_profile_report *report) {
   for (size_t i = 0; i < report->n; i++)
     if (report->lines[i].state == CCT_VALUE_REPLACED)
@@ -139,6 +155,8 @@ enum cct_status cct_cmd_profile(const struct cct_options *options, const char *c
     status = cct_fail(CCT_USAGE, "cctax profile OFF_RUN [ON_RUN] -o PROFILE.json");
   if (!status)
     status = name_of(path, name, sizeof name);
+  if (!status)
+    status = check_output(path);
   if (!status && base_name)
     status = cct_profile_load(base_name, &base);
   for (int i = 0; !status && i < n_args; i++)

@@ -170,7 +170,8 @@ enum cct_status cct_cmd_show(const struct cct_options *options, const char *cons
   enum cct_status status = cct_show_load(args[0], &show);
   if (status)
     return status;
+  int n_damaged = show.n_damaged;
   status = is_json ? cct_show_json(&show) : print_run(&show);
   cct_show_free(&show);
-  return status;
+  return !status && n_damaged ? CCT_FOUND : status;
 }

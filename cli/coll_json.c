@@ -129,12 +129,23 @@ static struct cct_json *config_json(const struct cct_coll_result *result, const 
   return config;
 }
 
+/* JSON is UTF-8, and words of a shell need not be. */
+static void add_word(struct cct_json *list, char *word) {
+  for (char *at = word; *at; at++)
+    *at = (char)(*at & 0x80 ? '?' : *at);
+  cct_json_add_string(list, word);
+}
+
 /* NCCL's own settings alone: the rest of an environment is nobody's business. */
 static struct cct_json *environment_json(void) {
   struct cct_json *list = cct_json_new_array();
   for (char **at = environ; *at; at++)
-    if (!strncmp(*at, "NCCL_", 5))
-      cct_json_add_string(list, *at);
+    if (!strncmp(*at, "NCCL_", 5)) {
+      char *copy = strdup(*at);
+      if (copy)
+        add_word(list, copy);
+      free(copy);
+    }
   return list;
 }
 
@@ -145,7 +156,7 @@ static struct cct_json *arguments_json(void) {
   char *word = NULL;
   size_t room = 0;
   while (file && getdelim(&word, &room, '\0', file) > 0)
-    cct_json_add_string(list, word);
+    add_word(list, word);
   free(word);
   if (file)
     fclose(file);

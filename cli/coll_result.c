@@ -156,12 +156,14 @@ static void find_limit(const struct cct_coll_result *result, const char *machine
            is_host ? "ranks of the host backend share no GPU's link" : "--profile names none of this machine");
   if (is_host || (!machine_name && !emulated_name))
     return;
-  if ((emulated_name && cct_profile_load(emulated_name, &emulated)) ||
-      (machine_name && cct_profile_load(machine_name, &machine)))
-    goto out;
-  if (machine || !strncmp(result->gpu, emulated->platform.gpu, strlen(emulated->platform.gpu)))
+  cct_log_mute(1); /* a run outlives the profile that it was begun with */
+  int is_lost = (emulated_name && cct_profile_load(emulated_name, &emulated)) ||
+                (machine_name && cct_profile_load(machine_name, &machine));
+  cct_log_mute(0);
+  if (is_lost)
+    snprintf(table->limit_of, sizeof table->limit_of, "n/a: %.120s", cct_log_last());
+  else if (machine || !strncmp(result->gpu, emulated->platform.gpu, strlen(emulated->platform.gpu)))
     set_limit(machine ? machine : emulated, emulated, !strcmp(condition, "on"), table);
-out:
   cct_profile_free(machine);
   cct_profile_free(emulated);
 }

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "cli/coll.h"
+#include "cli/run_block.h"
 #include "record/record.h"
 #include "stats/stats.h"
 
@@ -22,8 +23,7 @@ void cct_coll_blocks_read(const struct cct_agenda *agenda, const char *folder, s
     cct_agenda_path(folder, b, path, sizeof path);
     snprintf(partial, sizeof partial, "%s.partial", path);
     int is_partial = access(path, F_OK) != 0;
-    if (access(is_partial ? partial : path, F_OK) == 0 &&
-        !cct_block_read(is_partial ? partial : path, is_partial, &block))
+    if (access(is_partial ? partial : path, F_OK) == 0 && !cct_run_block_read(agenda, folder, b, is_partial, &block))
       blocks->at[b] = block;
   }
   cct_log_mute(0);

@@ -30,6 +30,8 @@ enum cct_status cct_own_ranks(const struct cct_options *options, int *np_out) {
   struct cct_gpu_passive gpus = {0};
   struct cct_profile *profile;
   int np = HOST_RANKS;
+  if (options->v[CCT_OPT_NP].s && strchr(options->v[CCT_OPT_NP].s, ','))
+    return cct_fail(CCT_USAGE, "--np: takes one value, not %s", options->v[CCT_OPT_NP].s);
   if (options->v[CCT_OPT_NP].has_value) {
     np = (int)options->v[CCT_OPT_NP].i;
   } else if (!strcmp(backend, "cuda")) {

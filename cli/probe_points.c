@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/run_block.h"
 #include "mpi_runner/agenda.h"
 #include "stats/stats.h"
 #include "workloads/shape/cell.h"
@@ -130,7 +131,7 @@ enum cct_status cct_probe_points_add(struct cct_probe_points *points, const char
     cct_agenda_path(run, b, path, sizeof path);
     if (access(path, F_OK) != 0)
       continue;
-    status = cct_block_read(path, 0, &block);
+    status = cct_run_block_read(agenda, run, b, 0, &block);
     if (status)
       break;
     const char *condition = cct_agenda_condition(agenda, cct_agenda_block(agenda, b).arm);

@@ -12,6 +12,7 @@
 #include "cli/document.h"
 #include "cli/launch.h"
 #include "cli/own_suite.h"
+#include "cli/run_block.h"
 #include "cli/run_folder.h"
 #include "json/json.h"
 #include "machine/host_facts.h"
@@ -261,13 +262,12 @@ struct tally {
 
 static void tally_blocks(const struct run *run, struct tally *tally) {
   for (int b = 0; b < cct_agenda_blocks(run->agenda); b++) {
-    char path[4096];
     struct cct_block *block;
     if (!is_there(run, b)) {
       tally->unfinished++;
       continue;
     }
-    if (cct_block_read(cct_agenda_path(run->folder.path, b, path, sizeof path), 0, &block)) {
+    if (cct_run_block_read(run->agenda, run->folder.path, b, 0, &block)) {
       tally->damaged++;
       continue;
     }
@@ -360,7 +360,9 @@ enum cct_status cct_run_perform(const struct cct_options *flags, const char *sui
   enum cct_status status = cct_options_copy(flags, &run.planned);
   if (status)
     return status;
-  if (is_given(&run, CCT_OPT_DRY_RUN)) {
+  if (is_given(&run, CCT_OPT_DRY_RUN) && (is_given(&run, CCT_OPT_RESUME) || is_given(&run, CCT_OPT_APPEND))) {
+    status = cct_fail(CCT_USAGE, "--dry-run performs nothing, so that no run goes on: leave one of the two out");
+  } else if (is_given(&run, CCT_OPT_DRY_RUN)) {
     status = plan(&run);
     if (!status)
       status = cct_dry_run(run.agenda, is_given(&run, CCT_OPT_JSON));

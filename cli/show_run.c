@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/run_block.h"
 #include "report/remarks.h"
 #include "report/series.h"
 #include "stats/stats.h"
@@ -26,10 +27,10 @@ static enum cct_status read_blocks(struct cct_show *show) {
     show->is_partial[b] = access(path, F_OK) != 0;
     if (show->is_partial[b] && access(partial, F_OK) != 0)
       continue;
-    enum cct_status status =
-        cct_block_read(show->is_partial[b] ? partial : path, show->is_partial[b], &show->blocks[b]);
+    enum cct_status status = cct_run_block_read(show->agenda, show->run, b, show->is_partial[b], &show->blocks[b]);
     if (status == CCT_NOMEM)
       return status;
+    show->n_damaged += status != CCT_OK;
     show->n_finished += show->blocks[b] && !show->is_partial[b];
   }
   return CCT_OK;

@@ -11,7 +11,7 @@ struct cct_show {
   struct cct_agenda *agenda;
   struct cct_block **blocks; /* owned, by number; NULL: not there, or damaged (said when it was read) */
   int *is_partial;
-  int n_blocks, n_finished;
+  int n_blocks, n_finished, n_damaged;
 };
 
 enum cct_status cct_show_load(const char *run, struct cct_show *show_out) CCT_CHECKED;

@@ -115,7 +115,11 @@ enum cct_status cct_tune_plan_read(const struct cct_json_at *at, struct cct_tune
   struct cct_json_at shared = cct_json_at_key(at, "shared_gpu");
   int64_t ranks = 0;
   *plan = (struct cct_tune_plan){.ranks = 0};
-  enum cct_status status = cct_json_expect(at, CCT_JSON_OBJECT);
+  static const char *const keys[] = {"backend",      "condition",   "profile",  "noise",  "type",
+                                     "objective",    "rules",       "plugin",   "ranks",  "rounds",
+                                     "shared_gpu",   "samples",     "warmup",   "seed",   "bytes",
+                                     "beside_bytes", "collectives", "channels", "choices"};
+  enum cct_status status = cct_json_known_keys(at, keys, sizeof keys / sizeof *keys);
   const struct {
     const char *key;
     char *field;
@@ -128,6 +132,10 @@ enum cct_status cct_tune_plan_read(const struct cct_json_at *at, struct cct_tune
     status = cct_json_member_text(at, texts[i].key, texts[i].field, texts[i].size);
   if (!status && cct_type_by_name(plan->type) < 0)
     status = cct_json_fail(at, CCT_USAGE, "type '%s' is unknown", plan->type);
+  struct cct_options checked = {0};
+  if (!status)
+    status = cct_option_set(&checked, CCT_OPT_OBJECTIVE, plan->objective, at->source);
+  cct_options_free(&checked);
   if (!status)
     status = cct_json_member_i64(at, "ranks", 2, 65536, &ranks);
   if (!status)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cli/run_block.h"
 #include "cli/tune.h"
 #include "mpi_runner/agenda.h"
 #include "record/record.h"
@@ -180,14 +181,12 @@ static void keep_ran(const struct cct_tune_plan *plan, const struct cct_tune_pla
     *kept = (struct cct_tune_ran){0};
 }
 
-static enum cct_status take_block(const struct cct_tune_plan *plan, const struct cct_agenda *agenda, const char *path,
-                                  int process, struct cct_tune_data *data) {
+static enum cct_status take_block(const struct cct_tune_plan *plan, const struct cct_agenda *agenda, const char *run,
+                                  int b, int process, struct cct_tune_data *data) {
   struct cct_block *block;
-  enum cct_status status = cct_block_read(path, 0, &block);
+  enum cct_status status = cct_run_block_read(agenda, run, b, 0, &block);
   if (status)
     return status;
-  if (block->n_cells != agenda->n_cells)
-    status = cct_fail(CCT_DAMAGED, "%s: %d cells, and its run has %d", path, block->n_cells, agenda->n_cells);
   cct_tune_facts_read(block, data);
   for (int i = 0; !status && i < block->n_cells; i++) {
     struct cct_tune_place place = cct_tune_place_of(plan, &agenda->cells[i]);
@@ -202,7 +201,7 @@ static enum cct_status take_block(const struct cct_tune_plan *plan, const struct
     if (place.kind >= 0 && !place.is_beside)
       keep_ran(plan, &place, &ran, process, data);
     if (place.kind < 0)
-      status = cct_fail(CCT_DAMAGED, "%s: cell %d is none of this tune's", path, i);
+      status = cct_fail(CCT_DAMAGED, "%s: cell %d is none of this tune's", block->path, i);
     else if (place.is_beside)
       data->beside[place.kind]
                   [(place.size * plan->n_channels + plan->choices[place.choice].channels) * data->n_processes +
@@ -221,13 +220,11 @@ enum cct_status cct_tune_data_read(const struct cct_tune_plan *plan, const char 
   if (status)
     return status;
   for (int b = 0; !status && b < cct_agenda_blocks(agenda); b++) {
-    char path[4300];
     int process = first + cct_agenda_block(agenda, b).round;
-    cct_agenda_path(run, b, path, sizeof path);
     if (process >= data->n_processes)
       status = cct_fail(CCT_DAMAGED, "%s: more processes than the tune has", run);
     else
-      status = take_block(plan, agenda, path, process, data);
+      status = take_block(plan, agenda, run, b, process, data);
   }
   cct_agenda_free(agenda);
   return status;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/run_block.h"
 #include "cli/tune.h"
 #include "mpi_runner/agenda.h"
 #include "record/record.h"
@@ -24,8 +25,7 @@ static enum cct_status take(const struct cct_tune_plan *plan, const struct cct_a
                             struct pairs *pairs, struct cct_tune_data *facts, int *n_wrong) {
   struct cct_block_at at = cct_agenda_block(agenda, b);
   struct cct_block *block;
-  char path[4300];
-  enum cct_status status = cct_block_read(cct_agenda_path(run, b, path, sizeof path), 0, &block);
+  enum cct_status status = cct_run_block_read(agenda, run, b, 0, &block);
   if (status)
     return status;
   cct_tune_facts_read(block, facts);

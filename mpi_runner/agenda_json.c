@@ -123,6 +123,8 @@ static enum cct_status read_cells(const struct cct_json_at *core, struct cct_age
   struct cct_json_at list = cct_json_at_key(core, "cells");
   enum cct_status status = cct_json_expect(&list, CCT_JSON_ARRAY);
   size_t n = status ? 0 : cct_json_size(list.value);
+  if (!status && !n)
+    status = cct_json_fail(&list, CCT_USAGE, "no cells");
   agenda->cells = calloc(n + 1, sizeof *agenda->cells);
   agenda->programs = calloc(n + 1, sizeof *agenda->programs);
   agenda->ranks = calloc(n + 1, sizeof *agenda->ranks);
@@ -174,6 +176,8 @@ static enum cct_status read_core(const struct cct_json_at *core, struct cct_agen
     status = cct_json_member_text(core, "condition", agenda->condition, sizeof agenda->condition);
   if (!status)
     status = cct_json_member_text(core, "backend", agenda->backend, sizeof agenda->backend);
+  if (!status && strcmp(agenda->backend, "cuda") && strcmp(agenda->backend, "host") && strcmp(agenda->backend, "sim"))
+    status = cct_json_fail(core, CCT_USAGE, "backend '%s' is none of cuda, host, sim", agenda->backend);
   if (!status)
     status = cct_json_member_text(core, "profile", agenda->profile, sizeof agenda->profile);
   if (!status)
@@ -219,7 +223,10 @@ static enum cct_status read_run(const struct cct_json_at *root, struct cct_agend
   struct cct_json_at core = cct_json_at_key(root, "agenda"), launch = cct_json_at_key(root, "launch");
   char written[65], tool[32];
   int64_t schema;
-  enum cct_status status = cct_json_member_i64(root, "schema", 1, 1, &schema);
+  static const char *const keys[] = {"schema", "digest", "agenda", "launch", "boots"};
+  enum cct_status status = cct_json_known_keys(root, keys, sizeof keys / sizeof *keys);
+  if (!status)
+    status = cct_json_member_i64(root, "schema", 1, 1, &schema);
   if (!status)
     status = cct_json_member_text(root, "digest", written, sizeof written);
   if (!status)

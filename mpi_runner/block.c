@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -133,12 +134,28 @@ static enum cct_status finish_record(struct block *block) {
   return status;
 }
 
+/* As cct_block_meet, of what was done with the log muted: where many fail, the first says why. */
+static enum cct_status meet_aloud(const struct block *block, enum cct_status status) {
+  const struct cct_world *world = block->world;
+  int64_t first = status ? world->rank : INT_MAX;
+  char said[512];
+  snprintf(said, sizeof said, "%s", cct_log_last());
+  cct_log_mute(0);
+  enum cct_status worst = cct_block_meet(block, status);
+  enum cct_status told = worst ? world->ops->allreduce_i64(world, &first, 1, CCT_REDUCE_MIN) : CCT_OK;
+  if (worst && !told && first == world->rank)
+    (void)cct_fail(worst, "%s", said);
+  return told ? told : worst;
+}
+
 static enum cct_status perform_block(struct block *block) {
   struct cct_fact_list facts = {.n = 0};
   struct cct_block_binding binding = {0};
-  enum cct_status status = cct_block_meet(block, check_condition(block));
+  cct_log_mute(1);
+  enum cct_status status = meet_aloud(block, check_condition(block));
+  cct_log_mute(!status);
   if (!status)
-    status = cct_block_meet(block, load_profiles(block));
+    status = meet_aloud(block, load_profiles(block));
   if (!status && strcmp(block->agenda->backend, "sim"))
     status = cct_block_bind(block->world, &binding);
   if (status)
@@ -148,7 +165,8 @@ static enum cct_status perform_block(struct block *block) {
   if (status)
     return status;
   cct_watchdog_feed("open backend %s", block->ops->name);
-  status = cct_block_meet(block, cct_block_open_backend(block, 0));
+  cct_log_mute(1);
+  status = meet_aloud(block, cct_block_open_backend(block, 0));
   if (!status && block->world->rank < block->n_members)
     status = cct_block_facts(block->members, block->agenda, &block->at, block->ops, block->backend, &binding, &facts);
   status = cct_block_meet(block, status);

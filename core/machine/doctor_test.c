@@ -150,7 +150,7 @@ static void a_broken_recording_is_refused_in_one_line(void **state) {
   close(mkstemp(path));
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct cct_text text = {0};
-    cct_text_add(&text, "{\"machine\":{\"facts\":[%s]}}", rows[i].facts);
+    cct_text_add(&text, "{\"schema\":1,\"machine\":{\"facts\":[%s]}}", rows[i].facts);
     assert_int_equal(cct_write_file(path, text.s, text.length), CCT_OK);
     cct_log_mute(1);
     assert_int_equal(cct_machine_load(path, &machine), CCT_USAGE);

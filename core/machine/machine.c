@@ -110,9 +110,15 @@ enum cct_status cct_machine_load(const char *path, struct cct_machine *machine_o
   enum cct_status status = cct_json_load(path, &document);
   if (status)
     return status;
+  static const char *const keys[] = {"schema", "tool", "command", "verdict", "checks", "machine"};
   struct cct_json_at root = cct_json_root(document, path), at = cct_json_at_key(&root, "machine"),
                      facts = cct_json_at_key(&at, "facts");
-  status = cct_json_expect(&facts, CCT_JSON_ARRAY);
+  int64_t schema;
+  status = cct_json_known_keys(&root, keys, sizeof keys / sizeof *keys);
+  if (!status)
+    status = cct_json_member_i64(&root, "schema", 1, 1, &schema);
+  if (!status)
+    status = cct_json_expect(&facts, CCT_JSON_ARRAY);
   for (size_t i = 0; !status && i < cct_json_size(facts.value); i++) {
     struct cct_json_at row = cct_json_at_index(&facts, i);
     status = read_fact(&row, &machine, is_seen);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -262,13 +263,27 @@ herr_t cct_h5_head_digest(hid_t file, char hex_out[65]) {
   return end_digest(digest, ok, hex_out);
 }
 
+enum cct_status cct_h5_open_file(const char *path, int *fd_out) {
+  struct stat facts;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), is_file = fd >= 0 && fstat(fd, &facts) == 0;
+  if (is_file && S_ISREG(facts.st_mode)) {
+    *fd_out = fd;
+    return CCT_OK;
+  }
+  int error = errno;
+  if (fd >= 0)
+    close(fd);
+  return cct_fail(CCT_IO, "%s: cannot be read: %s", path, is_file ? "no regular file" : strerror(error));
+}
+
 enum cct_status cct_h5_file_digest(const char *path, char hex_out[65]) {
   unsigned char buffer[65536], sha256[32];
   struct cct_digest *digest = NULL;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return cct_fail(CCT_IO, "%s: cannot be read: %s", path, strerror(errno));
-  enum cct_status status = cct_digest_new(&digest);
+  int fd = -1;
+  enum cct_status status = cct_h5_open_file(path, &fd);
+  if (status)
+    return status;
+  status = cct_digest_new(&digest);
   off_t at = CCT_USER_BLOCK;
   ssize_t n;
   while (!status && (n = pread(fd, buffer, sizeof buffer, at)) != 0) {

@@ -65,6 +65,8 @@ struct cct_h5_survey {
 };
 enum cct_status cct_h5_survey(const char *path, struct cct_h5_survey *survey_out) CCT_CHECKED;
 
+/* A regular file alone: a pipe would hold its reader, a device never end. */
+enum cct_status cct_h5_open_file(const char *path, int *fd_out) CCT_CHECKED;
 /* SHA-256 of everything behind the user block. */
 enum cct_status cct_h5_file_digest(const char *path, char hex_out[65]) CCT_CHECKED;
 /* 1 when the user block is as a finished file has it; 0 when not; -1 when the file cannot be read (logged). */

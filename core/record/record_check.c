@@ -150,11 +150,12 @@ enum cct_status cct_h5_survey(const char *path, struct cct_h5_survey *survey_out
 
 int cct_h5_file_holds(const char *path) {
   char block[CCT_USER_BLOCK], expected[CCT_USER_BLOCK] = CCT_USER_MAGIC;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t got = fd >= 0 ? pread(fd, block, sizeof block, 0) : -1;
+  int fd = -1;
+  if (cct_h5_open_file(path, &fd))
+    return -1;
+  ssize_t got = pread(fd, block, sizeof block, 0);
   int error = errno;
-  if (fd >= 0)
-    close(fd);
+  close(fd);
   if (got < 0) {
     (void)cct_fail(CCT_IO, "%s: cannot be read: %s", path, strerror(error));
     return -1;
