@@ -206,14 +206,18 @@ static void compare(const char *what, const struct cct_serve_row *a, int64_t n_a
                (long long)b[s].sequences, (long long)b[s].blocks);
 }
 
-/* What holds of the times of any run. */
-static void check_times(const struct cct_serving_engine *engine, int64_t n_requests, int is_prefill) {
+/* What holds of the times of any run. Without a worker an engine knows a step's tokens at its end, an overlapped one at
+ * the end of the next. */
+static void check_times(const struct cct_serve *serve, const struct cct_serving_engine *engine, int64_t n_requests,
+                        int is_prefill) {
   int64_t served = 0, last_ns = 0;
   for (int64_t s = 0; s < engine->n; s++) {
     const struct cct_serve_row *row = &engine->rows[s];
     assert_true(row->end_ns >= row->begin_ns && row->begin_ns >= last_ns);
     if (row->form != CCT_SERVE_IDLE)
       assert_true(row->known_ns > row->begin_ns);
+    if (!serve->is_worker && s + serve->is_overlapped < engine->n)
+      assert_int_equal(row->known_ns, row[serve->is_overlapped].end_ns);
     last_ns = row->begin_ns;
   }
   for (int64_t i = 0; i < n_requests; i++) {
@@ -268,8 +272,8 @@ static void one_schedule_on_every_backend(void **state) {
       assert_int_equal(cct_serve_schedule(step.serve, &requests, e, &plan, &n), CCT_OK);
       compare("plan and sim", plan, n, s->rows, s->n);
       compare("plan and host", plan, n, h->rows, h->n);
-      check_times(h, requests.n, e < step.serve->prefills);
-      check_times(s, requests.n, e < step.serve->prefills);
+      check_times(step.serve, h, requests.n, e < step.serve->prefills);
+      check_times(step.serve, s, requests.n, e < step.serve->prefills);
       assert_int_equal(s->n, a->n);
       for (int64_t k = 0; k < s->n; k++) { /* sim's times do not depend on how many processes share its ranks */
         assert_int_equal(s->rows[k].begin_ns, a->rows[k].begin_ns);
@@ -341,8 +345,8 @@ static void a_replay_of_apart_engines_makes_the_same_schedule(void **state) {
       const struct cct_serving_engine *h = engine_of(&host, e), *r = engine_of(&replay, e);
       const struct cct_serving_engine *s = engine_of(&sim, e), *a = engine_of(&alone, e);
       compare("host and its replay", h->rows, h->n, r->rows, r->n);
-      check_times(h, serve->requests.n, e < serve->prefills);
-      check_times(s, serve->requests.n, e < serve->prefills);
+      check_times(serve, h, serve->requests.n, e < serve->prefills);
+      check_times(serve, s, serve->requests.n, e < serve->prefills);
       for (int64_t k = 0; k < serve->requests.n; k++)
         served += h->times.requests[k].first_ns >= 0;
       assert_int_equal(s->n, a->n);
